@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device: where a plan's memory lives and its kernels run. The CPU is one; a CUDA device and its
+// emulation are others. Plans and tuner reach the hardware through this interface only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "rnntune/result.hpp"
+
+namespace rnntune {
+
+// What a device is, silicon first. `key` identifies it in a tuning database; `name` is for people
+// only.
+struct DeviceInfo {
+  std::string backend;  // "cpu", "cuda", "simt"
+  std::string name;     // product name, information only
+  std::string
+      architecture;  // same value: a config tuned there is a fair guess here ("x86_64/avx512")
+  std::string key;   // same value: the same silicon with the same limits
+  std::vector<std::pair<std::string, std::string>>
+      properties;             // the parts of the key, and what else identifies it
+  int threads = 1;            // CPU: thread limit of this device object
+  std::int64_t l1_bytes = 0;  // data cache per core
+  std::int64_t l2_bytes = 0;  // per core (CPU), per device (CUDA)
+  std::int64_t l3_bytes = 0;
+  std::int64_t memory_bytes = 0;
+  std::vector<std::string> isa;  // instruction sets a kernel may use here, best first
+};
+
+// An ordered queue of work. The CPU runs every call before it returns; its stream is null.
+using Stream = void*;
+
+// C[m,n] = alpha * op(A)[m,k] * op(B)[k,n] + beta * C, column-major, exactly the arguments of
+// cublasSgemm.
+struct Gemm {
+  bool transpose_a = false;
+  bool transpose_b = false;
+  std::int64_t m = 0, n = 0, k = 0;
+  float alpha = 1;
+  const float* a = nullptr;
+  std::int64_t lda = 0;
+  const float* b = nullptr;
+  std::int64_t ldb = 0;
+  float beta = 0;
+  float* c = nullptr;
+  std::int64_t ldc = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const DeviceInfo& info() const = 0;
+
+  virtual Result<void*> allocate(
+      std::size_t bytes) = 0;  // at least 64-byte aligned; out_of_memory names the bytes
+  virtual void release(void* memory) = 0;
+  virtual Status to_device(void* device, const void* host, std::size_t bytes,
+                           Stream stream = nullptr) = 0;
+  virtual Status to_host(void* host, const void* device, std::size_t bytes,
+                         Stream stream = nullptr) = 0;
+  virtual Status fill(void* device, unsigned char value, std::size_t bytes,
+                      Stream stream = nullptr) = 0;
+  virtual Status synchronize(Stream stream = nullptr) = 0;
+  virtual Status gemm(const Gemm& gemm,
+                      Stream stream = nullptr) = 0;  // unsupported where no BLAS was found
+};
+
+struct DeviceOptions {
+  int threads = 0;  // CPU: most threads a call may use; 0: every core this process may run on
+  std::string
+      isa;  // CPU: forbid instruction sets above this one ("avx2"); empty: the best this CPU has
+};
+
+// Opens "cpu" (later "cuda:N", "simt"). The error says what is missing and names the devices there
+// are.
+Result<std::shared_ptr<Device>> open_device(std::string_view name,
+                                            const DeviceOptions& options = {});
+
+}  // namespace rnntune
