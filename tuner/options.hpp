@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flags that subcommands share, so that each means the same everywhere. A subcommand keeps one
+// Options alive in its Run and adds the groups it has.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rnntune/device.hpp"
+#include "rnntune/problem.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace rnntune::tuner {
+
+struct Options {
+  std::string device = "cpu";
+  int threads = 0;  // 0: every core this process may run on
+  std::string isa;  // cap on instruction sets; empty: the best there is
+  std::string db = "rnntune.db.json";
+  std::string journal = "rnntune.journal.jsonl";
+  std::vector<std::string> suites;    // files
+  std::vector<std::string> problems;  // problem strings
+  std::string filter;                 // regular expression on name or problem string
+  std::vector<std::string> against;   // opponents and variants
+  double budget_s = 60;               // per problem
+  std::int64_t evaluations = 0;       // per problem; 0: no limit
+  double timeout_s = 60;              // per evaluation
+  std::uint64_t seed = 1;
+  bool json = false;
+  bool quiet = false;
+};
+
+void add_device_options(CLI::App& app, Options& options);   // --device --threads --isa
+void add_problem_options(CLI::App& app, Options& options);  // SUITE... --problem --filter
+void add_db_option(CLI::App& app, Options& options);        // --db
+void add_journal_option(CLI::App& app, Options& options);   // --journal
+void add_against_option(CLI::App& app, Options& options);   // --against
+void add_search_options(CLI::App& app, Options& options);   // --budget --evaluations --timeout
+void add_seed_option(CLI::App& app, Options& options);      // --seed
+void add_output_options(CLI::App& app, Options& options);   // --json --quiet
+
+// A problem with the name that its suite gives it (the problem string itself for --problem).
+struct NamedProblem {
+  std::string name;
+  Problem problem;
+  double weight = 1;
+};
+
+// Every problem that the options name. Throws BadInput for no problem at all, a bad file or string,
+// and a filter that matches nothing.
+std::vector<NamedProblem> load_problems(const Options& options);
+
+// Throws BadInput where there is no such device.
+std::shared_ptr<Device> open_device(const Options& options);
+
+// The value, or BadInput with the error's sentence.
+template <class T>
+T value_or_throw(Result<T> result);
+void throw_unless(const Status& status);
+
+// Throws BadInput unless a file can be written there, before hours of work: not empty, no folder,
+// no special file, its folder exists and is writable. `option` is named in the message.
+void require_writable(const std::string& option, const std::string& path);
+
+}  // namespace rnntune::tuner
+
+#include "tuner/options-inl.hpp"
