@@ -25,9 +25,7 @@ class Space {
   const std::vector<Branch>& branches() const { return branches_; }
 
   // Why a config is not in the space: unknown variant or parameter, missing parameter, value out of
-  // range, constraint. Empty when it is. Values need not be among the listed ones if the variant's
-  // constraints accept them and they are of the same kind; what a database holds for another shape
-  // is judged by this.
+  // range, constraint. Empty when it is. What a database holds for another shape is judged by this.
   std::string why_not(const Config& config) const;
 
   // Visits every valid config once, in a fixed order; return false from the visitor to stop.

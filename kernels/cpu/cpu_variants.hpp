@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of the CPU back end in the variant table.
+#pragma once
+
+#include "variants.hpp"
+
+namespace rnntune::cpu {
+
+const Variant& cell_variant();
+
+}  // namespace rnntune::cpu
