@@ -3,7 +3,7 @@
 """Validates files against docs/schemas/.
 
 schema_test.py                      the schemas themselves, and every suite in suites/
-schema_test.py SCHEMA FILE ...      pairs; SCHEMA is suite, journal-record, database, results, limits;
+schema_test.py SCHEMA FILE ...      pairs; SCHEMA is the name of a file in docs/schemas;
                                     a journal is validated line by line
 Ends 0 when all are valid, 1 with one line per fault, 77 (skipped) without python3-jsonschema.
 """
