@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,8 +88,8 @@ struct Entry {
 struct Skipped {
   std::string place;  // devices[0].entries[3]
   std::string reason;
-  std::string text;
-  Environment environment;
+  std::string text;                        // without its environment, where that is known
+  std::optional<Environment> environment;  // of an entry
 };
 
 struct DeviceRecord {

@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "rnntune/export.h"
 #include "rnntune/result.hpp"
 
 namespace rnntune {
@@ -53,7 +52,7 @@ struct Gemm {
   std::int64_t ldc = 0;
 };
 
-class RNNTUNE_EXPORT Device {
+class Device {
  public:
   virtual ~Device() = default;
   virtual const DeviceInfo& info() const = 0;
@@ -80,7 +79,7 @@ struct DeviceOptions {
 
 // Opens "cpu" (later "cuda:N", "simt"). The error says what is missing and names the devices there
 // are.
-RNNTUNE_EXPORT Result<std::shared_ptr<Device>> open_device(std::string_view name,
-                                                           const DeviceOptions& options = {});
+Result<std::shared_ptr<Device>> open_device(std::string_view name,
+                                            const DeviceOptions& options = {});
 
 }  // namespace rnntune

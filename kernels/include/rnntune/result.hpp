@@ -6,8 +6,6 @@
 #include <utility>
 #include <variant>
 
-#include "rnntune/export.h"
-
 namespace rnntune {
 
 enum class ErrorCode {
@@ -21,7 +19,7 @@ enum class ErrorCode {
   internal,          // a device or run-time failure
 };
 
-RNNTUNE_EXPORT const char* to_string(ErrorCode code);
+const char* to_string(ErrorCode code);
 
 struct Error {
   ErrorCode code;

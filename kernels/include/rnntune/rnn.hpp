@@ -25,7 +25,6 @@
 
 #include "rnntune/config.hpp"
 #include "rnntune/device.hpp"
-#include "rnntune/export.h"
 #include "rnntune/problem.hpp"
 #include "rnntune/result.hpp"
 
@@ -99,10 +98,10 @@ struct BackwardWeights {
 
 // Which rung of the lookup answered, and why not a better one.
 enum class Rung { given, exact, stale, nearest, architecture, built_in };
-RNNTUNE_EXPORT const char* to_string(
+const char* to_string(
     Rung rung);  // "given", "exact", "stale", "nearest", "architecture", "default"
 
-struct RNNTUNE_EXPORT Explanation {
+struct Explanation {
   Rung rung = Rung::built_in;
   Config config;
   std::string problem;             // of the entry used; empty for given and built_in
@@ -121,7 +120,7 @@ struct RnnOptions {
   std::function<void(const std::string&)> log;  // gets each warning once
 };
 
-class RNNTUNE_EXPORT Rnn {
+class Rnn {
  public:
   static Result<Rnn> create(const Problem& problem, std::shared_ptr<Device> device,
                             const RnnOptions& options = {});
@@ -151,6 +150,6 @@ class RNNTUNE_EXPORT Rnn {
   std::unique_ptr<State> state_;
 };
 
-RNNTUNE_EXPORT const char* version();  // "0.1.0"
+const char* version();  // "0.1.0"
 
 }  // namespace rnntune
