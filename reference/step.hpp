@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "rnntune/problem.hpp"
@@ -34,6 +35,10 @@ struct Outputs {
 // Seeded, never zero, never subnormal; weights scaled so that the recurrence is contractive (gain <
 // 1) and gates stay away from saturation. The same seed gives the same bits on every machine.
 Inputs make_inputs(const Problem& problem, std::uint64_t seed);
+
+// Why there is no reference for a problem; empty when there is. The steps below throw
+// std::invalid_argument with this sentence.
+std::string reference_why_not(const Problem& problem);
 
 // Float64, scalar, one loop nest per equation; the equations are in oracle.cpp. O(step_flops)
 // without any blocking.
