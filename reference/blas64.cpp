@@ -26,6 +26,8 @@ using Vector = std::vector<double>;
 
 constexpr double kOracleFlops = 2e8;  // about 0.3 s of the oracle
 
+bool is_small(const Problem& problem) { return step_flops(problem) < kOracleFlops; }
+
 // C [m,n] = beta C + op(A) op(B), row-major; lda, ldb, ldc are the rows' lengths in memory.
 void gemm(CBLAS_TRANSPOSE op_a, CBLAS_TRANSPOSE op_b, Index m, Index n, Index k, const double* a,
           Index lda, const double* b, Index ldb, double beta, double* c, Index ldc) {
@@ -222,8 +224,11 @@ Outputs<double> blas64_step(const Problem& problem, const Inputs& in) {
 }
 
 Outputs<double> reference_step(const Problem& problem, const Inputs& inputs) {
-  return step_flops(problem) < kOracleFlops ? oracle_step(problem, inputs)
-                                            : blas64_step(problem, inputs);
+  return is_small(problem) ? oracle_step(problem, inputs) : blas64_step(problem, inputs);
+}
+
+const char* reference_name(const Problem& problem) {
+  return is_small(problem) ? "oracle" : "blas64";
 }
 
 }  // namespace rnntune::reference

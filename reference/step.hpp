@@ -49,6 +49,7 @@ Outputs<double> blas64_step(const Problem& problem, const Inputs& inputs);
 
 // oracle_step where the problem is small, else blas64_step.
 Outputs<double> reference_step(const Problem& problem, const Inputs& inputs);
+const char* reference_name(const Problem& problem);  // of the one taken: "oracle", "blas64"
 
 std::vector<LayerWeights> weight_pointers(const Inputs& inputs);
 
