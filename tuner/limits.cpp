@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/limits.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <new>
+
+#include "cpu/team.hpp"
+#include "paths.hpp"
+#include "tuner/environment.hpp"
+#include "tuner/limits_kernels.hpp"
+#include "tuner/measure.hpp"
+
+namespace rnntune::tuner {
+namespace {
+
+constexpr double kSampleUs = 20e3;  // long enough for a clock to reach its boost
+constexpr int kSamples = 5;         // the best counts: a limit is what nothing may exceed
+constexpr std::size_t kGrain = 1024;
+
+// The rate of `work` (units a microsecond), all threads running it at once.
+template <class Work>
+double best_rate(int threads, Work work) {
+  double best = 0;
+  std::int64_t rounds = 1;
+  for (int sample = 0; sample < kSamples;) {
+    std::vector<double> done(static_cast<std::size_t>(threads));
+    double start = 0;
+    int team = 1;
+    cpu::run_team(threads, [&](const cpu::Member& member) {
+      member.wait();
+      if (member.id == 0) {
+        start = steady_clock().now_us();
+        team = member.count;
+      }
+      done[static_cast<std::size_t>(member.id)] = work(member.id, rounds);
+      member.wait();
+    });
+    const double time = steady_clock().now_us() - start;
+    if (time < kSampleUs) {
+      rounds *= 2;
+      continue;
+    }
+    ++sample;
+    double sum = 0;
+    for (double units : done) sum += units;
+    best = team == threads ? std::max(best, sum / time) : best;
+  }
+  return best;
+}
+
+double fma_peak(const LimitKernels& kernels, int threads) {
+  std::vector<float> sinks(static_cast<std::size_t>(threads) * 64);
+  const auto work = [&](int id, std::int64_t rounds) {
+    return kernels.fma(1000 * rounds, &sinks[static_cast<std::size_t>(id) * 64]);
+  };
+  return best_rate(threads, work) * 1e-3;
+}
+
+struct Free {
+  void operator()(float* memory) const { std::free(memory); }
+};
+
+double bandwidth(const LimitKernels& kernels, int threads, std::size_t bytes) {
+  const std::size_t count = bytes / sizeof(float);
+  std::vector<std::unique_ptr<float, Free>> data(static_cast<std::size_t>(threads));
+  for (auto& part : data) {
+    part.reset(static_cast<float*>(std::aligned_alloc(256, bytes)));
+    if (!part) throw std::bad_alloc();
+  }
+  // Each thread touches its part first, so that it lies in the thread's own memory.
+  cpu::run_team(threads, [&](const cpu::Member& member) {
+    float* part = data[static_cast<std::size_t>(member.id)].get();
+    std::fill(part, part + count, 1.0f);
+  });
+  std::vector<float> sinks(static_cast<std::size_t>(threads) * 64);
+  const auto work = [&](int id, std::int64_t rounds) {
+    const auto i = static_cast<std::size_t>(id);
+    return kernels.read(data[i].get(), count, rounds, &sinks[i * 64]);
+  };
+  return best_rate(threads, work) * 1e-3;
+}
+
+// One working set in the middle of each level of the memory, in whole grains.
+std::vector<std::size_t> working_sets(const DeviceInfo& device, int threads) {
+  const std::int64_t l1 = std::max<std::int64_t>(device.l1_bytes, 32 << 10);
+  const std::int64_t l2 = std::max<std::int64_t>(device.l2_bytes, 4 * l1);
+  const std::int64_t l3 = device.l3_bytes / threads;
+  std::vector<std::size_t> sizes;
+  for (const std::int64_t bytes : {l1 / 2, l2 / 2, l3 / 2, std::max(4 * l3, 8 * l2)}) {
+    const auto grain = static_cast<std::int64_t>(kGrain * sizeof(float));
+    const std::int64_t whole = bytes / grain * grain;
+    if (whole > 0 && (sizes.empty() || whole > static_cast<std::int64_t>(sizes.back()))) {
+      sizes.push_back(static_cast<std::size_t>(whole));
+    }
+  }
+  return sizes;
+}
+
+std::string file_of(const std::string& device_key) {
+  const std::string folder = cache_folder();
+  if (folder.empty()) return folder;
+  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+  for (const unsigned char byte : device_key) hash = (hash ^ byte) * 0x100000001b3u;
+  char name[48];
+  std::snprintf(name, sizeof name, "/limits-%016llx.json", static_cast<unsigned long long>(hash));
+  return folder + name;
+}
+
+MachineLimits from_json(const Json& json) {
+  MachineLimits limits{json.at("device"), json.at("time"), {}};
+  if (json.at("format") != "rnntune-limits" || json.at("version") != 1) return {};
+  for (const Json& row : json.at("limits")) {
+    ThreadLimits& one = limits.limits.emplace_back();
+    one.threads = row.at("threads");
+    one.fma_peak_f32_gflops = row.at("fma_peak_f32_gflops");
+    for (const Json& point : row.at("read_bandwidth")) {
+      one.read_bandwidth.push_back({point.at("working_set_bytes"), point.at("gbytes_per_s")});
+    }
+  }
+  return limits;
+}
+
+}  // namespace
+
+double MachineLimits::peak_gflops() const {
+  double peak = 0;
+  for (const ThreadLimits& row : limits) peak = std::max(peak, row.fma_peak_f32_gflops);
+  return peak;
+}
+
+MachineLimits measure_limits(const DeviceInfo& device) {
+  const LimitKernels kernels = limit_kernels(device.isa.empty() ? "" : device.isa.front());
+  MachineLimits limits{device.key, utc_now(), {}};
+  std::vector<int> counts{1};
+  if (device.threads > 1) counts.push_back(device.threads);
+  for (const int threads : counts) {
+    ThreadLimits& row = limits.limits.emplace_back();
+    row.threads = threads;
+    row.fma_peak_f32_gflops = fma_peak(kernels, threads);
+    for (const std::size_t bytes : working_sets(device, threads)) {
+      row.read_bandwidth.push_back(
+          {static_cast<std::int64_t>(bytes), bandwidth(kernels, threads, bytes)});
+    }
+  }
+  return limits;
+}
+
+Result<MachineLimits> load_limits(const DeviceInfo& device) {
+  const std::string path = file_of(device.key);
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) return Error{ErrorCode::not_found, "no measured limits of this device yet"};
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  try {
+    MachineLimits limits = from_json(Json::parse(text));
+    if (limits.device == device.key && limits.peak_gflops() > 0) return limits;
+  } catch (const Json::exception&) {
+  }
+  return Error{ErrorCode::bad_file, path + ": no machine limits of this device"};
+}
+
+Status save_limits(const MachineLimits& limits) {
+  namespace fs = std::filesystem;
+  const std::string path = file_of(limits.device);
+  if (path.empty()) return Error{ErrorCode::not_found, "no cache folder: HOME is not set"};
+  std::error_code error;
+  fs::create_directories(fs::path(path).parent_path(), error);
+  // Another process may write the same file: each has its own temporary one.
+  const std::string temporary = path + "." + std::to_string(getpid());
+  std::ofstream stream(temporary);
+  stream << to_json(limits).dump(1) << "\n";
+  stream.close();
+  if (stream) fs::rename(temporary, path, error);
+  if (!stream || error) {
+    fs::remove(temporary, error);
+    return Error{ErrorCode::bad_file, "cannot write " + path};
+  }
+  return {};
+}
+
+MachineLimits limits_of(const DeviceInfo& device) {
+  if (Result<MachineLimits> cached = load_limits(device); cached.ok()) return *cached;
+  MachineLimits limits = measure_limits(device);
+  static_cast<void>(save_limits(limits));
+  return limits;
+}
+
+Json to_json(const MachineLimits& limits) {
+  Json json = {{"format", "rnntune-limits"},
+               {"version", 1},
+               {"device", limits.device},
+               {"time", limits.time},
+               {"limits", Json::array()}};
+  for (const ThreadLimits& row : limits.limits) {
+    Json points = Json::array();
+    for (const Bandwidth& point : row.read_bandwidth) {
+      points.push_back(
+          {{"working_set_bytes", point.working_set_bytes}, {"gbytes_per_s", point.gbytes_per_s}});
+    }
+    json["limits"].push_back({{"threads", row.threads},
+                              {"fma_peak_f32_gflops", row.fma_peak_f32_gflops},
+                              {"read_bandwidth", points}});
+  }
+  return json;
+}
+
+}  // namespace rnntune::tuner

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the machine can do at most, measured: the roofline that times are judged by. Kept in the
+// user's cache folder (docs/formats.md).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "codec.hpp"
+#include "rnntune/device.hpp"
+
+namespace rnntune::tuner {
+
+struct Bandwidth {
+  std::int64_t working_set_bytes = 0;  // of each thread
+  double gbytes_per_s = 0;             // of all threads together, reading
+};
+
+struct ThreadLimits {
+  int threads = 1;
+  double fma_peak_f32_gflops = 0;
+  std::vector<Bandwidth> read_bandwidth;
+};
+
+struct MachineLimits {
+  std::string device;  // DeviceInfo::key
+  std::string time;
+  std::vector<ThreadLimits> limits;
+
+  double peak_gflops() const;  // the highest of all thread counts; 0 for none
+};
+
+// For 1 thread and for all of the device's; takes about a second.
+MachineLimits measure_limits(const DeviceInfo& device);
+
+// The cached figures, or not_found where `devices --measure` has not been run on this device.
+Result<MachineLimits> load_limits(const DeviceInfo& device);
+Status save_limits(const MachineLimits& limits);
+
+// The cached figures, else measured now and cached; a cache that cannot be written is no failure.
+MachineLimits limits_of(const DeviceInfo& device);
+
+Json to_json(const MachineLimits& limits);
+
+}  // namespace rnntune::tuner
