@@ -9,11 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "rnntune/export.h"
 #include "rnntune/result.hpp"
 
 namespace rnntune {
 
-struct Config {
+struct RNNTUNE_EXPORT Config {
   std::string variant;
   std::vector<std::pair<std::string, std::string>> params;  // in the order of the variant's space
 
@@ -27,7 +28,7 @@ struct Config {
 
 // 'cell:layout=tbh,chunk=0,threads=2'; a variant without parameters is its bare name. parse is the
 // inverse.
-std::string to_string(const Config& config);
-Result<Config> parse_config(std::string_view text);
+RNNTUNE_EXPORT std::string to_string(const Config& config);
+RNNTUNE_EXPORT Result<Config> parse_config(std::string_view text);
 
 }  // namespace rnntune

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "rnntune/export.h"
 #include "rnntune/result.hpp"
 
 namespace rnntune {
@@ -52,7 +53,7 @@ struct Gemm {
   std::int64_t ldc = 0;
 };
 
-class Device {
+class RNNTUNE_EXPORT Device {
  public:
   virtual ~Device() = default;
   virtual const DeviceInfo& info() const = 0;
@@ -79,7 +80,7 @@ struct DeviceOptions {
 
 // Opens "cpu" (later "cuda:N", "simt"). The error says what is missing and names the devices there
 // are.
-Result<std::shared_ptr<Device>> open_device(std::string_view name,
-                                            const DeviceOptions& options = {});
+RNNTUNE_EXPORT Result<std::shared_ptr<Device>> open_device(std::string_view name,
+                                                           const DeviceOptions& options = {});
 
 }  // namespace rnntune

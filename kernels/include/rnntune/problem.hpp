@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rnntune/export.h"
 #include "rnntune/result.hpp"
 
 namespace rnntune {
@@ -18,7 +19,7 @@ enum class Bias { two, one, none };  // two: bias_ih and bias_hh (default); one:
 // Dimensions follow the field: L layers, T time steps, B batch, I input, H hidden, P projection, D
 // directions, G groups, R rank, N heads. T and B are capacities: a call may pass fewer time steps
 // and samples.
-struct Problem {
+struct RNNTUNE_EXPORT Problem {
   Cell cell = Cell::lstm;
   std::int64_t layers = 1;
   std::int64_t time = 1;
@@ -46,24 +47,24 @@ struct Problem {
 
 // Parses 'lstm:L2,T35,B20,I650,H650,f32'. L, D, G, N default to 1, dtype to f32, bias to two; T, B,
 // I, H are required ('skip' gives I). Order after the cell is free; a part given twice is an error.
-Result<Problem> parse_problem(std::string_view text);
+RNNTUNE_EXPORT Result<Problem> parse_problem(std::string_view text);
 
 // The canonical form; parse_problem(to_string(p)) == p.
-std::string to_string(const Problem& problem);
-const char* to_string(Cell cell);
-const char* to_string(Dtype dtype);
+RNNTUNE_EXPORT std::string to_string(const Problem& problem);
+RNNTUNE_EXPORT const char* to_string(Cell cell);
+RNNTUNE_EXPORT const char* to_string(Dtype dtype);
 
 // Checks every field, and that all tensor sizes of the problem fit 63 bits.
-Status check(const Problem& problem);
+RNNTUNE_EXPORT Status check(const Problem& problem);
 
 // One training step in FLOPs, 1 MAC = 2 FLOP, GEMM work only: forward, plus as much again for each
 // of backward data and backward weights (docs: facts of every entry are quoted with this count).
 // Forward of a layer and direction: 2 * gates * H * (I + output) * T * B, plus 2 * H * P * T * B
 // when projected.
-double step_flops(const Problem& problem);
+RNNTUNE_EXPORT double step_flops(const Problem& problem);
 
 // Number of trainable parameters, biases included.
-std::int64_t parameter_count(const Problem& problem);
+RNNTUNE_EXPORT std::int64_t parameter_count(const Problem& problem);
 
 // Element counts of the tensors of a problem (T, B at capacity); sizes that never overflow once
 // check() passed.
@@ -73,6 +74,6 @@ struct TensorCounts {
   std::int64_t h;  // [L*D,B,output]
   std::int64_t c;  // [L*D,B,H], 0 unless LSTM
 };
-TensorCounts tensor_counts(const Problem& problem);
+RNNTUNE_EXPORT TensorCounts tensor_counts(const Problem& problem);
 
 }  // namespace rnntune

@@ -6,6 +6,8 @@
 #include <utility>
 #include <variant>
 
+#include "rnntune/export.h"
+
 namespace rnntune {
 
 enum class ErrorCode {
@@ -19,7 +21,7 @@ enum class ErrorCode {
   internal,          // a device or run-time failure
 };
 
-const char* to_string(ErrorCode code);
+RNNTUNE_EXPORT const char* to_string(ErrorCode code);
 
 struct Error {
   ErrorCode code;

@@ -25,6 +25,7 @@
 
 #include "rnntune/config.hpp"
 #include "rnntune/device.hpp"
+#include "rnntune/export.h"
 #include "rnntune/problem.hpp"
 #include "rnntune/result.hpp"
 
@@ -98,10 +99,10 @@ struct BackwardWeights {
 
 // Which rung of the lookup answered, and why not a better one.
 enum class Rung { given, exact, stale, nearest, architecture, built_in };
-const char* to_string(
+RNNTUNE_EXPORT const char* to_string(
     Rung rung);  // "given", "exact", "stale", "nearest", "architecture", "default"
 
-struct Explanation {
+struct RNNTUNE_EXPORT Explanation {
   Rung rung = Rung::built_in;
   Config config;
   std::string problem;             // of the entry used; empty for given and built_in
@@ -120,7 +121,7 @@ struct RnnOptions {
   std::function<void(const std::string&)> log;  // gets each warning once
 };
 
-class Rnn {
+class RNNTUNE_EXPORT Rnn {
  public:
   static Result<Rnn> create(const Problem& problem, std::shared_ptr<Device> device,
                             const RnnOptions& options = {});
@@ -150,6 +151,6 @@ class Rnn {
   std::unique_ptr<State> state_;
 };
 
-const char* version();  // "0.1.0"
+RNNTUNE_EXPORT const char* version();  // "0.1.0"
 
 }  // namespace rnntune
