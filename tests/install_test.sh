@@ -17,15 +17,14 @@ DESTDIR=$root meson install -C "$build" --no-rebuild --quiet
 description=$(find "$root" -name rnntune.pc)
 [ -f "$description" ] || fail "no rnntune.pc was installed"
 export PKG_CONFIG_PATH=${description%/*} PKG_CONFIG_SYSROOT_DIR=$root
-libdir=$root$(pkg-config --variable=libdir rnntune)
+library=$(find "$root" -name librnntune.so)
 
 # CXX and CXXFLAGS are words.
 # shellcheck disable=SC2046,SC2086
 $CXX -std=c++20 $CXXFLAGS "$source/examples/train.cpp" $(pkg-config --cflags --libs rnntune) \
   -o "$root/train"
-LD_LIBRARY_PATH=$libdir "$root/train"
+LD_LIBRARY_PATH=${library%/*} "$root/train"
 
-library=$libdir/librnntune.so
 readelf -d "$library" | grep -q 'SONAME.*\[librnntune\.so\.[0-9]*\]' || fail "no SONAME"
 exported=$(nm -D --defined-only --format=posix "$library" | cut -d ' ' -f 1)
 grep -q '^rnntune_version$' <<<"$exported" || fail "rnntune_version is not exported"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by quickstart.sh and test.sh.
 
-# configure DIR [MESON OPTION...]: a build folder that is new, stale or left half done becomes ready.
+# configure DIR [MESON OPTION...]: a folder that is new, stale or left half done becomes ready.
 configure() {
   local dir=$1 log=$1/setup.log
   shift

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums the last `meson test` of each build folder given: 'N passed, N failed[, N skipped]'.
 
-Cases of GoogleTest count one by one, any other test as one. Exits 1 on any failure; a folder without
-a log is one, and so is a program that fails although each of its cases passed.
+Cases of GoogleTest count one by one, any other test as one. Exits 1 on any failure; a folder
+without a log is one, and so is a program that fails although each of its cases passed.
 """
 
 import json
