@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "choose.hpp"
 
+#include "lookup.hpp"
+#include "paths.hpp"
 #include "space.hpp"
 
 namespace rnntune {
@@ -15,9 +17,12 @@ Result<Explanation> choose_config(const Problem& problem, const DeviceInfo& devi
                               to_string(problem) + ": " + why);
     return Explanation{Rung::given, options.config, {}, 0, {}};
   }
-  Result<Config> built_in = space.built_in();
-  if (!built_in) return built_in.error();
-  return Explanation{Rung::built_in, *built_in, {}, 0, {}};
+  const std::vector<std::string> standard =
+      options.default_databases ? default_databases() : std::vector<std::string>{};
+  Result<Explanation> found =
+      lookup(problem, device, options.databases, standard, kernels_of(space, device));
+  if (found) log_once(problem, device, *found, options.log);
+  return found;
 }
 
 }  // namespace rnntune

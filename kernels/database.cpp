@@ -137,11 +137,13 @@ void read_record(const Json& json, const std::string& place, Database& database)
     database.skipped.push_back({place, why, dump(json), {}});
     return;
   }
+  // A device that a hand-made file lists twice is one device.
+  DeviceRecord* known = find_device(database, record.device);
+  if (known == nullptr) known = &database.devices.emplace_back(std::move(record));
   const std::vector<Environment> environments = read_environments(member(json, "environments"));
   const Json& entries = member(json, "entries");
   for (std::size_t i = 0; i < entries.size(); ++i)
-    read_entry(entries[i], place + ".entries[" + std::to_string(i) + "]", environments, record);
-  database.devices.push_back(std::move(record));
+    read_entry(entries[i], place + ".entries[" + std::to_string(i) + "]", environments, *known);
 }
 
 // Lines of a JSON array, one item each.
