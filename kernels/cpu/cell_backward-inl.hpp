@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Backward data of the `cell` variant: dG(t+1) times the packed recurrent weights, and the
+// pointwise backward of step t on the tile while it is in registers and L1; without the cell the
+// same GEMM gives dx and dh_0. Included once per target.
+//
+// A register tile holds rows x 1..4 vectors of hidden units. Per time step the GEMM costs 8 * H * H
+// FLOPs a sample and streams 16 * H * H bytes of weights once per row tile; fewer vectors a panel
+// allow more rows a tile, which is better where weights come from L2 or L3.
+
+#if defined(RNNTUNE_CPU_CELL_BACKWARD_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef RNNTUNE_CPU_CELL_BACKWARD_INL_HPP
+#undef RNNTUNE_CPU_CELL_BACKWARD_INL_HPP
+#else
+#define RNNTUNE_CPU_CELL_BACKWARD_INL_HPP
+#endif
+
+#include "cpu/cell_forward-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace rnntune::cpu {
+namespace HWY_NAMESPACE {
+
+struct BackwardRun {
+  const BackwardPanel& panel;
+  mutable Prefetch prefetch;
+};
+
+// The pointwise backward of `rows` rows from `row` on, for vector v of the panel; dh_rec is
+// [rows][vectors][V].
+HWY_INLINE void backward_rows(const BackwardPanel& p, int v, std::int64_t row, int rows,
+                              const float* dh_rec) {
+  const F f;
+  const BackwardCell& cell = p.cell;
+  const std::int64_t units = p.columns - v * lanes();
+  float* gates = cell.gates + v * cell.gates_stride + row * 4 * lanes();
+  const float* c_before = cell.c_before + v * cell.c_stride + row * lanes();
+  const float* tanh_c = cell.tanh_c + v * cell.tanh_c_stride + row * lanes();
+  float* dc = cell.dc + v * cell.dc_stride + row * lanes();
+  float* dbias = cell.dbias + v * 4 * lanes();
+  LstmGates<V> sum = load_gates(dbias);
+  for (int r = 0; r < rows; ++r) {
+    V dh = hn::LoadU(f, dh_rec + (r * p.vectors + v) * lanes());
+    dh = dh + load_some(units, cell.dy + (row + r) * cell.ldy + v * lanes());
+    if (cell.dh) dh = dh + load_some(units, cell.dh + (row + r) * cell.ldh + v * lanes());
+    V dc_row = hn::LoadU(f, dc + r * lanes());
+    const LstmGates<V> d = lstm_backward<Math>(load_gates(gates + r * 4 * lanes()),
+                                               hn::LoadU(f, c_before + r * lanes()),
+                                               hn::LoadU(f, tanh_c + r * lanes()), dh, dc_row);
+    hn::StoreU(dc_row, f, dc + r * lanes());
+    store_gates(d, gates + r * 4 * lanes());
+    sum = {sum.i + d.i, sum.f + d.f, sum.g + d.g, sum.o + d.o};
+  }
+  store_gates(sum, dbias);
+}
+
+template <int kVectors>
+struct BackwardTiles {
+  template <int kRows>
+  struct Tile {
+    static HWY_INLINE void run(const BackwardRun& run, std::int64_t row) {
+      const F f;
+      const BackwardPanel& p = run.panel;
+      V acc[kRows][kVectors];
+      clear(acc);
+      const std::int64_t depth = 4 * lanes();
+      const float* a = p.dgates + row * depth;
+      const float* w = p.w;
+      for (std::int64_t block = 0; block < p.blocks; ++block) {
+        multiply<kRows, kVectors>({a, depth, 1, w, kVectors * lanes()}, depth, acc, run.prefetch);
+        a += p.block_stride;
+        w += depth * kVectors * lanes();
+      }
+      if (p.out) return store(p, row, acc);
+      HWY_ALIGN float dh[kRows * kVectors * HWY_MAX_BYTES / sizeof(float)];
+      RNNTUNE_UNROLL for (int r = 0; r < kRows; ++r)
+          RNNTUNE_UNROLL for (int v = 0; v < kVectors; ++v)
+              hn::StoreU(acc[r][v], f, dh + (r * kVectors + v) * lanes());
+      for (int v = 0; v < kVectors; ++v) backward_rows(p, v, row, kRows, dh);
+    }
+
+    static HWY_INLINE void store(const BackwardPanel& p, std::int64_t row,
+                                 const V (&acc)[kRows][kVectors]) {
+      RNNTUNE_UNROLL for (int r = 0; r < kRows; ++r) RNNTUNE_UNROLL for (int v = 0; v < kVectors;
+                                                                         ++v)
+          store_some(acc[r][v], p.columns - v * lanes(), p.out + (row + r) * p.ldo + v * lanes());
+    }
+  };
+};
+
+template <int kVectors>
+HWY_NOINLINE void backward_panel(const BackwardPanel& p) {
+  constexpr int kMost = kMaxRows<kVectors>;
+  const int most = p.tile_rows > 0 && p.tile_rows < kMost ? p.tile_rows : kMost;
+  const std::int64_t tiles = (p.rows + most - 1) / most;
+  const BackwardRun run{p, spread(p.ahead, tiles, p.blocks * 4 * lanes())};
+  run_tiles<BackwardTiles<kVectors>::template Tile, kMost>(p.rows, most, run);
+}
+
+HWY_NOINLINE void backward(const BackwardPanel& p) {
+  constexpr void (*panels[])(const BackwardPanel&) = {backward_panel<1>, backward_panel<2>,
+                                                      backward_panel<3>, backward_panel<4>};
+  panels[p.vectors - 1](p);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace rnntune::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weight gradients and packing of the `cell` variant. Included once per target.
+//
+// dW[4H, N] += dG^T[4H, T*B] * A[T*B, N]: 8 * H * N FLOPs a row. dG is read as it lies,
+// [block][row][4][V], broadcast; the activations are packed once per block of rows into panels of
+// up to four vectors, so that a tile's operand is contiguous and stays in L2. Few columns (N under
+// three vectors) take the other orientation: dG is the vector side.
+
+#if defined(RNNTUNE_CPU_CELL_WEIGHTS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef RNNTUNE_CPU_CELL_WEIGHTS_INL_HPP
+#undef RNNTUNE_CPU_CELL_WEIGHTS_INL_HPP
+#else
+#define RNNTUNE_CPU_CELL_WEIGHTS_INL_HPP
+#endif
+
+#include "cpu/cell_kernels.hpp"
+#include "cpu/microkernel-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace rnntune::cpu {
+namespace HWY_NAMESPACE {
+
+template <int kVectors>
+struct WeightsTiles {
+  template <int kRows>
+  struct Tile {
+    static HWY_INLINE void run(const WeightsTile& p, std::int64_t unit) {
+      V acc[kRows][kVectors];
+      clear(acc);
+      float* dw = p.dw + unit * p.ldw;
+      for (int r = 0; r < kRows; ++r)
+        for (int v = 0; v < kVectors; ++v) __builtin_prefetch(dw + r * p.ldw + v * lanes(), 1);
+      multiply<kRows, kVectors>({p.dgates + unit, 1, 4 * lanes(), p.packed, kVectors * lanes()},
+                                p.rows, acc);
+      RNNTUNE_UNROLL for (int r = 0; r < kRows; ++r)
+          RNNTUNE_UNROLL for (int v = 0; v < kVectors; ++v) {
+        float* at = dw + r * p.ldw + v * lanes();
+        const std::int64_t count = p.columns - v * lanes();
+        store_some(acc[r][v] + load_some(count, at), count, at);
+      }
+    }
+  };
+};
+
+template <int kVectors>
+HWY_NOINLINE void weights_panel(const WeightsTile& p) {
+  constexpr int kMost = kMaxRows<kVectors> < 8 ? kMaxRows<kVectors> : 8;
+  run_tiles<WeightsTiles<kVectors>::template Tile, kMost>(p.units, kMost, p);
+}
+
+HWY_NOINLINE void weights(const WeightsTile& p) {
+  constexpr void (*panels[])(const WeightsTile&) = {weights_panel<1>, weights_panel<2>,
+                                                    weights_panel<3>, weights_panel<4>};
+  panels[p.vectors - 1](p);
+}
+
+template <int kRows>
+struct NarrowTile {
+  static HWY_INLINE void run(const WeightsNarrow& p, std::int64_t column) {
+    const F f;
+    V acc[kRows][4];
+    clear(acc);
+    multiply<kRows, 4>({p.a + column, 1, p.lda, p.dgates, 4 * lanes()}, p.rows, acc);
+    HWY_ALIGN float tile[kRows * 4 * HWY_MAX_BYTES / sizeof(float)];
+    RNNTUNE_UNROLL for (int r = 0; r < kRows; ++r) RNNTUNE_UNROLL for (int v = 0; v < 4; ++v) {
+      hn::Store(acc[r][v], f, tile + (r * 4 + v) * lanes());
+    }
+    for (int gate = 0; gate < 4; ++gate) {
+      for (std::int64_t unit = 0; unit < p.units; ++unit) {
+        float* dw = p.dw + gate * p.gate_stride + unit * p.ldw + column;
+        for (int r = 0; r < kRows; ++r) dw[r] += tile[(r * 4 + gate) * lanes() + unit];
+      }
+    }
+  }
+};
+
+HWY_NOINLINE void weights_narrow(const WeightsNarrow& p) {
+  run_tiles<NarrowTile, kMaxRows<4>>(p.columns, kMaxRows<4>, p);
+}
+
+#if HWY_TARGET != HWY_SCALAR
+// Transposes 4 rows x 4 columns: to[c * to_stride + r] = from[r * from_stride + c].
+HWY_INLINE void transpose_4x4(const float* from, std::int64_t from_stride, float* to,
+                              std::int64_t to_stride) {
+  const hn::FixedTag<float, 4> f;
+  const hn::Repartition<std::uint64_t, decltype(f)> pairs;
+  const auto r0 = hn::LoadU(f, from);
+  const auto r1 = hn::LoadU(f, from + from_stride);
+  const auto r2 = hn::LoadU(f, from + 2 * from_stride);
+  const auto r3 = hn::LoadU(f, from + 3 * from_stride);
+  const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(f, r0, r1));
+  const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(f, r0, r1));
+  const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(f, r2, r3));
+  const auto high23 = hn::BitCast(pairs, hn::InterleaveUpper(f, r2, r3));
+  hn::StoreU(hn::BitCast(f, hn::InterleaveLower(pairs, low01, low23)), f, to);
+  hn::StoreU(hn::BitCast(f, hn::InterleaveUpper(pairs, low01, low23)), f, to + to_stride);
+  hn::StoreU(hn::BitCast(f, hn::InterleaveLower(pairs, high01, high23)), f, to + 2 * to_stride);
+  hn::StoreU(hn::BitCast(f, hn::InterleaveUpper(pairs, high01, high23)), f, to + 3 * to_stride);
+}
+#endif
+
+HWY_NOINLINE void pack(const PackBlock& p) {
+  const std::int64_t stride = 4 * lanes();
+  for (int gate = 0; gate < 4; ++gate) {
+    const float* w = p.w + gate * p.gate_stride;
+    float* packed = p.packed + gate * lanes();
+    std::int64_t unit = 0;
+#if HWY_TARGET != HWY_SCALAR
+    for (; unit + 4 <= p.units; unit += 4) {
+      std::int64_t k = 0;
+      for (; k + 4 <= p.depth; k += 4)
+        transpose_4x4(w + unit * p.depth + k, p.depth, packed + k * stride + unit, stride);
+      for (; k < p.depth; ++k)
+        for (int r = 0; r < 4; ++r) packed[k * stride + unit + r] = w[(unit + r) * p.depth + k];
+    }
+#endif
+    for (; unit < lanes(); ++unit)
+      for (std::int64_t k = 0; k < p.depth; ++k)
+        packed[k * stride + unit] = unit < p.units ? w[unit * p.depth + k] : 0.0f;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace rnntune::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif
