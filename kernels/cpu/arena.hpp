@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lays out arrays in one block of memory: sizes first, pointers at run time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "checked.hpp"
+
+namespace rnntune::cpu {
+
+// Where an array of floats begins in its block.
+struct Place {
+  std::int64_t offset = 0;
+  float* in(std::byte* block) const { return reinterpret_cast<float*>(block) + offset; }
+};
+
+// Arrays start on a cache line. A size that does not fit is remembered: ask ok() before using
+// bytes().
+class Arena {
+ public:
+  Place add(Checked floats) {
+    const Place place{end_.ok() ? end_.value() : 0};
+    end_ = end_ + floats + 15;
+    if (end_.ok()) end_ = Checked(end_.value() / 16 * 16);
+    return place;
+  }
+  bool ok() const { return (end_ * 4).ok(); }
+  std::size_t bytes() const { return static_cast<std::size_t>(end_.value()) * sizeof(float); }
+
+ private:
+  Checked end_{0};
+};
+
+}  // namespace rnntune::cpu

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// The `cell` variant: the recurrent GEMM on packed weights with the gate arithmetic in its
+// epilogue. Its row, its space and its plan's entry.
+//
+// FLOPs of a step: 24 * H * (I + H) a row and layer. Bytes: the recurrent weights, 16 * H * H, once
+// per row tile and time step from the cache level that holds them, in forward and in backward;
+// everything else once per layer.
+#include <algorithm>
+#include <string>
+
+#include "cpu/cell_plan.hpp"
+#include "cpu/cpu_variants.hpp"
+#include "kernel_hashes.hpp"
+
+namespace rnntune::cpu {
+namespace {
+
+std::string why_not(const Problem& p, const DeviceInfo&) {
+  if (p.cell != Cell::lstm) return std::string("computes lstm, not ") + to_string(p.cell);
+  if (p.dtype != Dtype::f32) return std::string("computes f32, not ") + to_string(p.dtype);
+  if (p.projection || p.rank || !p.groups.empty() || p.heads != 1)
+    return "computes no projection, groups, rank or heads";
+  if (p.directions != 1) return "computes one direction";
+  if (p.skip || p.variable_lengths || p.dropout > 0)
+    return "computes no skip input, variable lengths or dropout";
+  return {};
+}
+
+std::vector<std::string> thread_counts(int limit) {
+  std::vector<std::string> counts;
+  for (int n = 1; n < limit; n *= 2) counts.push_back(std::to_string(n));
+  counts.push_back(std::to_string(limit));
+  return counts;
+}
+
+std::vector<Parameter> parameters(const Problem& p, const DeviceInfo& device) {
+  std::vector<std::string> chunks{"0", "1"};
+  for (const std::int64_t n : {4, 16})
+    if (n < p.time) chunks.push_back(std::to_string(n));
+  const CellKernels kernels = cell_kernels(device.isa.front().c_str());
+  std::vector<std::string> rows;
+  for (const int n : {kernels.tile_rows, kernels.tile_rows - 1, kernels.tile_rows - 2})
+    rows.push_back(std::to_string(n));
+  return {
+      {"layout", "order of the activations inside", {"tbh"}},
+      {"threads", "threads of the team", thread_counts(device.threads)},
+      {"split", "what threads share: hidden units or samples", {"hidden", "batch"}},
+      {"chunk", "time steps of one input GEMM; 0: all, 1: fused into the recurrence", chunks},
+      {"rows", "rows of the forward register tile", rows},
+      {"columns", "vectors of a backward panel", {"1", "2", "3", "4"}},
+      {"ahead", "prefetch of the next panel's weights", {"1", "0"}},
+      {"reserve",
+       "what backward gets: activated gates, or c to recompute them",
+       {"gates", "recompute"}},
+  };
+}
+
+std::string split_needs_threads(const Problem& p, const DeviceInfo&, const Config& config) {
+  const std::int64_t threads = config.get_int("threads", 1);
+  if (config.get("split") != "batch") return {};
+  if (threads == 1) return "one thread has nothing to share";
+  if (p.batch < threads) return "B is below the number of threads";
+  return {};
+}
+
+Config built_in(const Problem& p, const DeviceInfo& device) {
+  // A step under ~4 MFLOP a time step loses more at barriers than a second thread gains.
+  const double flops = step_flops(p) / static_cast<double>(3 * p.time * p.layers);
+  const bool one = flops < 1e6 || device.threads == 1;
+  const bool batch = !one && p.batch >= 4 * device.threads && p.hidden <= 256;
+  const CellKernels kernels = cell_kernels(device.isa.front().c_str());
+  return {"cell",
+          {{"layout", "tbh"},
+           {"threads", std::to_string(one ? 1 : device.threads)},
+           {"split", batch ? "batch" : "hidden"},
+           {"chunk", "0"},
+           {"rows", std::to_string(kernels.tile_rows)},
+           {"columns", "2"},
+           {"ahead", "1"},
+           {"reserve", "gates"}}};
+}
+
+Result<std::unique_ptr<Plan>> make(const Problem& problem, std::shared_ptr<Device> device,
+                                   const Config& config) {
+  CellChoice choice;
+  choice.threads = static_cast<int>(config.get_int("threads"));
+  choice.split_batch = config.get("split") == "batch";
+  choice.chunk = config.get_int("chunk");
+  choice.rows = static_cast<int>(config.get_int("rows"));
+  choice.columns = static_cast<int>(config.get_int("columns"));
+  choice.ahead = config.get("ahead") == "1";
+  choice.recompute = config.get("reserve") == "recompute";
+  return CellPlan::make(problem, cell_kernels(device->info().isa.front().c_str()), choice);
+}
+
+}  // namespace
+
+const Variant& cell_variant() {
+  static const Variant variant{
+      .name = "cell",
+      .backend = "cpu",
+      .help = "recurrent GEMM on packed weights, gate arithmetic in its epilogue",
+      .kernel_hash = RNNTUNE_HASH_CELL,
+      .why_not = why_not,
+      .parameters = parameters,
+      .constraints = {{"split", split_needs_threads}},
+      .built_in = built_in,
+      .make = make,
+  };
+  return variant;
+}
+
+}  // namespace rnntune::cpu
