@@ -141,23 +141,25 @@ Table summary_table(const Report& report) {
   const std::vector<std::string> names = opponents(report);
   Table table;
   table.columns = {
-      {"Problem", "Name in its suite, and the problem string.", false},
-      {"Best config", "The variant and its parameters that the database holds.", false},
-      {"Step time", "Median of one training step, and the 95% interval of that median.", true},
-      {"GFLOP/s", "GEMM work of the step over its time, 1 multiply-add = 2 FLOP.", true},
-      {"Of peak", "GFLOP/s over the measured FMA peak at the config's threads.", true},
-      {"Of roofline", "The least time this machine allows, over the step time.", true}};
+      {"Problem", "Name in its suite, and the problem string.", Kind::text},
+      {"Best config", "The variant and its parameters that the database holds.", Kind::text},
+      {"Step time", "Median of one training step, and the 95% interval of that median.",
+       Kind::number},
+      {"GFLOP/s", "GEMM work of the step over its time, 1 multiply-add = 2 FLOP.", Kind::number},
+      {"Of peak", "GFLOP/s over the measured FMA peak at the config's threads.", Kind::fraction},
+      {"Of roofline", "The least time this machine allows, over the step time.", Kind::fraction}};
   for (const std::string& name : names) {
     table.columns.push_back(
         {"vs " + name, "Time of " + name + " over ours, with its 95% interval; above 1 is a win.",
-         true});
+         Kind::number});
   }
   table.columns.insert(
       table.columns.end(),
-      {{"Error", "max|out - reference| / rms(reference) of the tensor closest to its bound.", true},
-       {"Memory", "Reserve and workspace together.", true},
-       {"Tied", "Other configs that could not be told apart from the best.", true},
-       {"Tried", "Configs evaluated.", true}});
+      {{"Error", "max|out - reference| / rms(reference) of the tensor closest to its bound.",
+        Kind::number},
+       {"Memory", "Reserve and workspace together.", Kind::number},
+       {"Tied", "Other configs that could not be told apart from the best.", Kind::number},
+       {"Tried", "Configs evaluated.", Kind::number}});
   for (const ProblemReport& problem : report.problems) {
     table.rows.push_back(summary_row(problem, names));
   }
@@ -166,10 +168,10 @@ Table summary_table(const Report& report) {
 
 Table failure_table(const Report& report) {
   Table table;
-  table.columns = {{"Problem", "", false},
-                   {"Outcome", "", false},
-                   {"Configs", "", true},
-                   {"First reason", "", false}};
+  table.columns = {{"Problem", "", Kind::text},
+                   {"Outcome", "", Kind::text},
+                   {"Configs", "", Kind::number},
+                   {"First reason", "", Kind::text}};
   for (const ProblemReport& problem : report.problems) {
     std::map<std::string, std::pair<int, const Attempt*>> outcomes;
     for (const Attempt& attempt : problem.attempts) {
@@ -190,7 +192,7 @@ Table failure_table(const Report& report) {
 
 Table environment_table(const Report& report) {
   Table table;
-  table.columns = {{"Item", "", false}, {"Value", "", false}};
+  table.columns = {{"Item", "", Kind::text}, {"Value", "", Kind::text}};
   const auto add = [&](const std::string& key, const std::string& value) {
     if (!value.empty()) table.rows.push_back({{key, "", {}, {}}, {value, "", {}, {}}});
   };
@@ -204,9 +206,9 @@ Table environment_table(const Report& report) {
 
 Table limits_table(const Report& report) {
   Table table;
-  table.columns = {{"Threads", "", true},
-                   {"FMA peak f32", "", true},
-                   {"Read bandwidth by working set per thread", "", false}};
+  table.columns = {{"Threads", "", Kind::number},
+                   {"FMA peak f32", "", Kind::number},
+                   {"Read bandwidth by working set per thread", "", Kind::text}};
   for (const MachineLimits& limits : report.limits) {
     std::string bandwidth;
     for (const Bandwidth& point : limits.read_bandwidth) {

@@ -20,10 +20,12 @@ struct Cell {
   Tone tone = Tone::plain;
 };
 
+enum class Kind { text, number, fraction };  // a fraction may be drawn as a bar: order is 0 to 1
+
 struct Column {
   std::string title;
   std::string help;
-  bool number = false;  // right-aligned
+  Kind kind = Kind::text;
 };
 
 struct Table {
