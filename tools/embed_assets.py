@@ -15,8 +15,8 @@ import sys
 PACKAGES = ["vega-util", "vega-time", "vega-format", "vega-canvas", "vega-loader", "vega-scale",
             "vega-dataflow", "vega-scenegraph", "vega-statistics", "vega-expression",
             "vega-event-selector", "vega-selection", "vega-functions", "vega-runtime",
-            "vega-parser", "vega-transforms", "vega-view-transforms", "vega-encode", "vega-view",
-            "vega-interpreter"]
+            "vega-parser", "vega-transforms", "vega-view-transforms", "vega-encode", "vega-label",
+            "vega-view", "vega-interpreter"]
 IMPORTED_AS = {"vega-selection": "vega-selections"}
 
 HEAD = """/* Vega (https://vega.github.io), Copyright 2015-2021 UW Interactive Data Lab, BSD-3-Clause.
@@ -35,7 +35,7 @@ const define = (name, body) => {
 """
 TAIL = """
 const dataflow = modules["vega-dataflow"];
-for (const name of ["vega-transforms", "vega-view-transforms", "vega-encode"]) {
+for (const name of ["vega-transforms", "vega-view-transforms", "vega-encode", "vega-label"]) {
   Object.assign(dataflow.transforms, modules[name]);
 }
 globalThis.vega = {parse: modules["vega-parser"].parse, View: modules["vega-view"].View,
@@ -62,7 +62,7 @@ def check_inline(name, text):
 
 
 def literal(data):
-    """Bytes as a C++ string literal; octal escapes end after three digits, hexadecimal ones do not."""
+    """Bytes as a C++ string literal. Octal escapes end after three digits, hexadecimal do not."""
     plain = {ord(c): c for c in map(chr, range(32, 127))} | {ord("\n"): "\\n", ord('"'): '\\"',
                                                              ord("\\"): "\\\\", ord("?"): "\\?"}
     return '"' + "".join(plain.get(byte, f"\\{byte:03o}") for byte in data) + '"'
@@ -80,7 +80,8 @@ def source(assets):
     lines += ["}  // namespace", "", "std::span<const Asset> assets() {",
               "  static constexpr Asset kAssets[] = {"]
     lines += [f'      {{"{name}", kAsset{index}}},' for index, (name, _) in enumerate(assets)]
-    return "\n".join(lines + ["  };", "  return kAssets;", "}", "}  // namespace rnntune::reports", ""])
+    lines += ["  };", "  return kAssets;", "}", "}  // namespace rnntune::reports", ""]
+    return "\n".join(lines)
 
 
 def main(out, vega, *pages):

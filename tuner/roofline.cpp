@@ -2,7 +2,7 @@
 #include "tuner/roofline.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <vector>
 
 namespace rnntune::tuner {
 namespace {
@@ -34,21 +34,23 @@ LayerWeightBytes weight_bytes(const Problem& p, std::int64_t layer) {
   return {bytes.input * kElementBytes, bytes.recurrent * kElementBytes};
 }
 
-double bandwidth_bytes_per_us(const reports::MachineLimits& limits, double working_set) {
-  const reports::Bandwidth* best = nullptr;
-  const reports::Bandwidth* smallest = nullptr;
-  for (const reports::Bandwidth& point : limits.read_bandwidth) {
-    if (!(point.gbytes_per_s > 0)) continue;
-    const auto size = static_cast<double>(point.working_set_bytes);
-    if (!smallest || point.working_set_bytes < smallest->working_set_bytes) smallest = &point;
-    if (size <= working_set && (!best || point.working_set_bytes > best->working_set_bytes)) {
-      best = &point;
-    }
+// Time for all threads to go once through this many bytes, each through its share.
+double pass_us(const ThreadLimits& limits, double bytes) {
+  std::vector<Bandwidth> levels = limits.read_bandwidth;
+  std::erase_if(levels, [](const Bandwidth& level) { return !(level.gbytes_per_s > 0); });
+  std::sort(levels.begin(), levels.end(), [](const Bandwidth& a, const Bandwidth& b) {
+    return a.working_set_bytes < b.working_set_bytes;
+  });
+  const double workers = std::max(limits.threads, 1);
+  double time_us = 0;
+  double done = 0;
+  for (std::size_t i = 0; i < levels.size() && done < bytes; ++i) {
+    const double capacity = 2 * workers * static_cast<double>(levels[i].working_set_bytes);
+    const double upto = i + 1 == levels.size() ? bytes : std::clamp(capacity, done, bytes);
+    time_us += (upto - done) / (levels[i].gbytes_per_s * 1e3);
+    done = upto;
   }
-  if (!best && smallest && working_set >= static_cast<double>(smallest->working_set_bytes) / 4) {
-    best = smallest;
-  }
-  return best ? best->gbytes_per_s * 1e3 : std::numeric_limits<double>::infinity();
+  return time_us;
 }
 
 Traffic traffic_of(const Problem& p) {
@@ -66,9 +68,8 @@ Traffic traffic_of(const Problem& p) {
 
 }  // namespace
 
-StepBound step_bound(const Problem& problem, const reports::MachineLimits& limits) {
+StepBound step_bound(const Problem& problem, const ThreadLimits& limits) {
   const Traffic traffic = traffic_of(problem);
-  const double workers = std::max(limits.threads, 1);
   double recurrent_bytes = 0;  // of one pass over all time steps
   double recurrent_us = 0;
   double weights = traffic.input_weights;
@@ -77,21 +78,21 @@ StepBound step_bound(const Problem& problem, const reports::MachineLimits& limit
     const double passes = static_cast<double>(problem.time) * problem.directions;
     weights += bytes * problem.directions;
     recurrent_bytes += bytes * passes;
-    recurrent_us += bytes * passes / bandwidth_bytes_per_us(limits, bytes / workers);
+    recurrent_us += pass_us(limits, bytes) * passes;
   }
+  // Between two uses of a streamed byte a step goes through everything else.
   const double everything = weights + traffic.x + traffic.y + traffic.cell;
-  const double streamed_rate = bandwidth_bytes_per_us(limits, everything / workers);
+  const double us_per_byte = pass_us(limits, everything) / everything;
   const double forward = traffic.input_weights + traffic.x + traffic.y + traffic.cell;
   const double backward_weights = traffic.x + weights;
 
   StepBound bound;
   bound.flops = step_flops(problem);
   bound.bytes = 2 * recurrent_bytes + 2 * forward + backward_weights;
-  const double compute_us = bound.flops / 3 / (limits.peak_gflops * 1e3);
+  const double compute_us = bound.flops / 3 / (limits.fma_peak_f32_gflops * 1e3);
+  const double pass = recurrent_us + forward * us_per_byte;
   double bandwidth_ruled_us = 0;
-  for (const double bandwidth_us :
-       {recurrent_us + forward / streamed_rate, recurrent_us + forward / streamed_rate,
-        backward_weights / streamed_rate}) {
+  for (const double bandwidth_us : {pass, pass, backward_weights * us_per_byte}) {
     bound.time_us += std::max(compute_us, bandwidth_us);
     if (bandwidth_us > compute_us) bandwidth_ruled_us += bandwidth_us;
   }
@@ -99,10 +100,9 @@ StepBound step_bound(const Problem& problem, const reports::MachineLimits& limit
   return bound;
 }
 
-const reports::MachineLimits* limits_at(std::span<const reports::MachineLimits> limits,
-                                        int threads) {
-  const reports::MachineLimits* found = nullptr;
-  for (const reports::MachineLimits& candidate : limits) {
+const ThreadLimits* limits_at(std::span<const ThreadLimits> limits, int threads) {
+  const ThreadLimits* found = nullptr;
+  for (const ThreadLimits& candidate : limits) {
     if (candidate.threads < threads) continue;
     if (!found || candidate.threads < found->threads) found = &candidate;
   }

@@ -11,18 +11,16 @@
 //               backward data     W, dy, dx, and the cell state
 //               backward weights  x, dW
 // and takes at least   max(FLOPs / peak, recurrent / bandwidth + streamed / bandwidth).
-// The bound is their sum. Bandwidth is that of the largest measured working set which is no larger
-// than the one in question, since a kernel may hold part of it one level further in; for anything
-// below a quarter of the smallest measured one there is no limit. Transcendental functions, packing
-// and synchronisation are left out, so the bound can be approached but not met.
+// The bound is their sum. Each measured working set stands for a memory level of twice its size; of
+// the bytes that a thread goes through, as many as fit come at the bandwidth of the innermost
+// level, the next at that of the next one, since a kernel may hold them there. Transcendental
+// functions, packing and synchronisation are left out: the bound can be approached but not met.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <span>
 
-#include "reports/records.hpp"
 #include "rnntune/problem.hpp"
+#include "tuner/limits.hpp"
 
 namespace rnntune::tuner {
 
@@ -35,11 +33,10 @@ struct StepBound {
   double intensity() const { return bytes > 0 ? flops / bytes : 0; }
 };
 
-StepBound step_bound(const Problem& problem, const reports::MachineLimits& limits);
+StepBound step_bound(const Problem& problem, const ThreadLimits& limits);
 
 // The limits measured at this thread count, else at the next higher one, which can only make the
 // bound shorter; null where there are none.
-const reports::MachineLimits* limits_at(std::span<const reports::MachineLimits> limits,
-                                        int threads);
+const ThreadLimits* limits_at(std::span<const ThreadLimits> limits, int threads);
 
 }  // namespace rnntune::tuner
