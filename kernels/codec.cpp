@@ -2,6 +2,7 @@
 #include "codec.hpp"
 
 #include <concepts>
+#include <limits>
 #include <type_traits>
 
 namespace rnntune {
@@ -10,20 +11,26 @@ namespace {
 template <class T, class Plain>
 concept Like = std::same_as<std::remove_const_t<T>, Plain>;
 
+// A number that may be unknown: NaN here, null in the file.
+template <class Double>
+struct OrNull {
+  Double& number;
+};
+
 // The field lists. `c` is a Writer or a Reader; `must` fields are refused when absent, `may` fields
 // keep their default.
 void fields(auto& c, Like<TimeUs> auto& t) {
   c.must("median", t.median);
-  c.must("low", t.low);
-  c.must("high", t.high);
+  c.must("low", OrNull{t.low});
+  c.must("high", OrNull{t.high});
   c.may("samples", t.samples);
-  c.may("noise", t.noise);
+  c.may("noise", OrNull{t.noise});
   c.may("stop", t.stop);
 }
 
 void fields(auto& c, Like<Validation> auto& v) {
   c.must("reference", v.reference);
-  c.must("error", v.error);
+  c.must("error", OrNull{v.error});
   c.must("bound", v.bound);
   c.may("tensor", v.tensor);
 }
@@ -84,6 +91,7 @@ concept Primitive = std::same_as<T, std::string> || std::same_as<T, double> ||
 
 Json value(const Primitive auto& v) { return v; }
 Json value(const Problem& problem) { return to_string(problem); }
+Json value(const OrNull<const double>& number) { return number.number; }
 
 Json value(const Pairs& pairs) {
   Json json = Json::object();
@@ -133,6 +141,12 @@ std::string read(const Json& json, std::string& out) {
 std::string read(const Json& json, double& out) {
   if (!json.is_number()) return unexpected("a number", json);
   out = json.get<double>();
+  return {};
+}
+
+std::string read(const Json& json, OrNull<double> out) {
+  if (!json.is_null()) return read(json, out.number);
+  out.number = std::numeric_limits<double>::quiet_NaN();
   return {};
 }
 
@@ -193,7 +207,7 @@ struct Reader {
   const Json& json;
   std::string why;
 
-  void field(const char* name, auto& out, bool required) {
+  void field(const char* name, auto&& out, bool required) {
     if (!why.empty()) return;
     const auto at = json.find(name);
     if (at != json.end())
@@ -202,8 +216,8 @@ struct Reader {
       why = ": missing";
     if (!why.empty()) why = "." + std::string(name) + why;
   }
-  void must(const char* name, auto& out) { field(name, out, true); }
-  void may(const char* name, auto& out) { field(name, out, false); }
+  void must(const char* name, auto&& out) { field(name, out, true); }
+  void may(const char* name, auto&& out) { field(name, out, false); }
 };
 
 template <class T>

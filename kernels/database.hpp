@@ -17,13 +17,14 @@
 
 namespace rnntune {
 
-// A measured time in microseconds: median of the samples and its 95% interval.
+// A measured time in microseconds: median of the samples and its 95% interval. Too few samples have
+// no interval: low and high are NaN then, null in the file.
 struct TimeUs {
   double median = 0;
   double low = 0;
   double high = 0;
   std::int64_t samples = 0;
-  double noise = 0;  // relative spread of the samples
+  double noise = 0;  // relative spread of the samples; NaN: unknown
   std::string stop;  // what ended the sampling: "converged", "budget"
 
   bool operator==(const TimeUs&) const = default;
@@ -31,7 +32,7 @@ struct TimeUs {
 
 struct Validation {
   std::string reference;
-  double error = 0;
+  double error = 0;  // NaN: the output had one
   double bound = 0;
   std::string tensor;  // the worst one
 
