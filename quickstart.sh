@@ -9,7 +9,7 @@ source tools/build.sh
 tools/dependencies.sh
 echo "Building"
 configure build-release
-ninja -C build-release --quiet tuner/rnntune
+ninja -C build-release --quiet product
 rnntune=build-release/tuner/rnntune
 $rnntune tune suites/quick.json
 $rnntune report
