@@ -99,24 +99,37 @@ HWY_INLINE void transpose_4x4(const float* from, std::int64_t from_stride, float
 }
 #endif
 
+constexpr std::int64_t kPackColumns = 16;  // a cache line of a row of w
+
+// Columns [0, count) of four units of one gate.
+HWY_INLINE void pack_four(const float* w, std::int64_t depth, std::int64_t count, float* packed) {
+  const std::int64_t stride = 4 * lanes();
+  // Rows lie too far apart for the hardware to see a stream.
+  for (int r = 0; r < 4; ++r) __builtin_prefetch(w + r * depth + 2 * kPackColumns);
+  std::int64_t k = 0;
+#if HWY_TARGET != HWY_SCALAR
+  for (; k + 4 <= count; k += 4) transpose_4x4(w + k, depth, packed + k * stride, stride);
+#endif
+  for (; k < count; ++k)
+    for (int r = 0; r < 4; ++r) packed[k * stride + r] = w[r * depth + k];
+}
+
+// A cache line of columns at a time: each line of w is read once, even where rows are a power of
+// two apart and fall into the same sets, and what is written stays in L1 until its lines are whole.
 HWY_NOINLINE void pack(const PackBlock& p) {
   const std::int64_t stride = 4 * lanes();
-  for (int gate = 0; gate < 4; ++gate) {
-    const float* w = p.w + gate * p.gate_stride;
-    float* packed = p.packed + gate * lanes();
-    std::int64_t unit = 0;
-#if HWY_TARGET != HWY_SCALAR
-    for (; unit + 4 <= p.units; unit += 4) {
-      std::int64_t k = 0;
-      for (; k + 4 <= p.depth; k += 4)
-        transpose_4x4(w + unit * p.depth + k, p.depth, packed + k * stride + unit, stride);
-      for (; k < p.depth; ++k)
-        for (int r = 0; r < 4; ++r) packed[k * stride + unit + r] = w[(unit + r) * p.depth + k];
+  for (std::int64_t k = 0; k < p.depth; k += kPackColumns) {
+    const std::int64_t count = p.depth - k < kPackColumns ? p.depth - k : kPackColumns;
+    for (int gate = 0; gate < 4; ++gate) {
+      const float* w = p.w + gate * p.gate_stride + k;
+      float* packed = p.packed + k * stride + gate * lanes();
+      std::int64_t unit = 0;
+      for (; unit + 4 <= p.units; unit += 4)
+        pack_four(w + unit * p.depth, p.depth, count, packed + unit);
+      for (; unit < lanes(); ++unit)
+        for (std::int64_t i = 0; i < count; ++i)
+          packed[i * stride + unit] = unit < p.units ? w[unit * p.depth + i] : 0.0f;
     }
-#endif
-    for (; unit < lanes(); ++unit)
-      for (std::int64_t k = 0; k < p.depth; ++k)
-        packed[k * stride + unit] = unit < p.units ? w[unit * p.depth + k] : 0.0f;
   }
 }
 
