@@ -13,9 +13,9 @@ build_packages=(
 )
 test_packages=(clang libomp-dev python3-jsonschema)
 
-# The newest oneDNN on PyPI with a CPU runtime of its own (3.2, OpenMP, 40 MB, loads nothing else). The
-# package `onednn` (3.13) has a SYCL engine only: it takes OpenCL and 0.6 GB of wheels, cannot be held
-# to a thread count, and its f32 LSTM step was no faster where it was measured.
+# The newest oneDNN on PyPI with a CPU runtime of its own (3.2, OpenMP, 40 MB, loads nothing else).
+# The package `onednn` (3.13) has a SYCL engine only: it takes OpenCL and 0.6 GB of wheels, cannot
+# be held to a thread count, and its f32 LSTM step was no faster where it was measured.
 wheels=(onednn-cpu-gomp onednn-devel-cpu-gomp)
 
 install_packages() {
