@@ -23,8 +23,8 @@ LEFTOVER = re.compile(r"\b(" + "|".join(["TO" "DO", "FIX" "ME", "XX" "X"]) + r")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 
 # Who may include whom. A room not listed may include nothing of ours. `kernels` is its top level;
-# the folders below it see only the two contracts of that level.
-CONTRACTS = {"kernels/plan.hpp", "kernels/variants.hpp"}
+# the folders below it see only what that level holds for them: contracts and checked arithmetic.
+CONTRACTS = {"kernels/plan.hpp", "kernels/variants.hpp", "kernels/checked.hpp"}
 ROOMS = {
     "kernels/include": {"kernels/include"},
     "kernels/cell": {"kernels/cell"},
