@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codec.hpp"
 
+#include <cmath>
 #include <concepts>
 #include <limits>
 #include <type_traits>
@@ -11,7 +12,7 @@ namespace {
 template <class T, class Plain>
 concept Like = std::same_as<std::remove_const_t<T>, Plain>;
 
-// A number that may be unknown: NaN here, null in the file.
+// A number that may be unknown: NaN here; null in the file, or absent where the field may be.
 template <class Double>
 struct OrNull {
   Double& number;
@@ -21,8 +22,8 @@ struct OrNull {
 // keep their default.
 void fields(auto& c, Like<TimeUs> auto& t) {
   c.must("median", t.median);
-  c.must("low", OrNull{t.low});
-  c.must("high", OrNull{t.high});
+  c.may("low", OrNull{t.low});
+  c.may("high", OrNull{t.high});
   c.may("samples", t.samples);
   c.may("noise", OrNull{t.noise});
   c.may("stop", t.stop);
@@ -113,6 +114,9 @@ struct Writer {
   Json json = Json::object();
   void must(const char* name, const auto& v) { json[name] = value(v); }
   void may(const char* name, const auto& v) { must(name, v); }
+  void may(const char* name, const OrNull<const double>& v) {
+    if (!std::isnan(v.number)) must(name, v);
+  }
 };
 
 template <class T>
@@ -218,6 +222,10 @@ struct Reader {
   }
   void must(const char* name, auto&& out) { field(name, out, true); }
   void may(const char* name, auto&& out) { field(name, out, false); }
+  void may(const char* name, OrNull<double> out) {
+    out.number = std::numeric_limits<double>::quiet_NaN();
+    field(name, out, false);
+  }
 };
 
 template <class T>

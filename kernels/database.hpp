@@ -18,7 +18,7 @@
 namespace rnntune {
 
 // A measured time in microseconds: median of the samples and its 95% interval. Too few samples have
-// no interval: low and high are NaN then, null in the file.
+// no interval: low and high are NaN then, and absent in the file.
 struct TimeUs {
   double median = 0;
   double low = 0;

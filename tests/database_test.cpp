@@ -177,6 +177,7 @@ TEST(DatabaseTest, TooFewSamplesHaveNoInterval) {
   const Database database = parse_database(text, "x.json").value();
   ASSERT_EQ(database.devices[0].entries.size(), 1u);
   EXPECT_TRUE(std::isnan(database.devices[0].entries[0].time_us.high));
+  EXPECT_THAT(write_text(database), HasSubstr("\"time_us\":{\"median\":812.4,\"samples\""));
   EXPECT_EQ(write_text(parse_database(write_text(database), "x").value()), write_text(database));
   EXPECT_EQ(reason_of(edited([](Json& e) { e["time_us"]["low"] = nullptr; })),
             "time_us.low: expected 0.001 to 1e12, got null");
