@@ -93,13 +93,6 @@ struct ForwardTile {
   }
 };
 
-// Spreads what lies ahead over the tiles' k loops.
-HWY_INLINE Prefetch spread(const Ahead& ahead, std::int64_t tiles, std::int64_t depth) {
-  if (ahead.floats == 0 || depth == 0) return {};
-  const std::int64_t groups = tiles * ((depth + 3) / 4);
-  return {reinterpret_cast<const char*>(ahead.at), (ahead.floats / 16 + groups - 1) / groups};
-}
-
 HWY_NOINLINE void forward(const ForwardPanel& p) {
   constexpr int kMost = kMaxRows<4>;
   const int most = p.tile_rows > 0 && p.tile_rows < kMost ? p.tile_rows : kMost;

@@ -12,6 +12,8 @@
 
 #include <cstdint>
 
+#include "cpu/cell_common.hpp"
+
 namespace rnntune::cpu {
 
 // A row-major operand [rows, depth] and the packed weights [depth][4][V] that it meets.
@@ -20,19 +22,6 @@ struct Term {
   std::int64_t lda = 0;
   const float* w = nullptr;
   std::int64_t depth = 0;
-};
-
-enum class Epilogue {
-  none,       // store the pre-activations
-  train,      // store activated gates, c, tanh_c, y
-  infer,      // store c, y
-  recompute,  // store activated gates and, from the c that is there, tanh_c
-};
-
-// Memory to bring closer while a panel is computed; usually the next panel's weights.
-struct Ahead {
-  const float* at = nullptr;
-  std::int64_t floats = 0;
 };
 
 // pre[rows, 4, V] = x term + h term + start, then the LSTM cell on it. One unit block; rows of one

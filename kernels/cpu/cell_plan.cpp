@@ -7,13 +7,6 @@
 #include <cstring>
 
 namespace rnntune::cpu {
-namespace {
-
-constexpr std::int64_t kInferenceChunk = 32;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-}  // namespace
 
 Result<std::unique_ptr<Plan>> CellPlan::make(const Problem& problem, const CellKernels& kernels,
                                              const CellChoice& choice) {

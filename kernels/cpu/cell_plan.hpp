@@ -7,24 +7,12 @@
 #include <vector>
 
 #include "cpu/arena.hpp"
+#include "cpu/cell_common.hpp"
 #include "cpu/cell_kernels.hpp"
 #include "cpu/team.hpp"
 #include "plan.hpp"
 
 namespace rnntune::cpu {
-
-struct CellChoice {
-  int threads = 1;
-  bool split_batch = false;  // false: threads share hidden units, and meet at every time step
-  std::int64_t chunk = 0;    // time steps of one input GEMM; 0: all, 1: fused into the recurrence
-  int columns = 2;           // vectors of a backward panel
-  int rows = 0;              // most rows of a forward register tile; 0: as many as registers allow
-  bool ahead = true;         // prefetch the next panel's weights
-  bool recompute = false;    // keep c alone, compute the gates again in backward_data
-};
-
-// Rows of activations that a weight gradient packs at a time: a panel of them stays in L1.
-inline constexpr std::int64_t kPackRows = 128;
 
 class CellPlan final : public Plan {
  public:
@@ -41,16 +29,6 @@ class CellPlan final : public Plan {
                           Stream stream) override;
 
  private:
-  // Columns [0, vectors * V) cut into panels of at most choice.columns vectors, as even as
-  // possible.
-  struct Panels {
-    std::int64_t vectors = 0, count = 0;
-    std::int64_t first(std::int64_t panel) const { return vectors * panel / count; }
-    int width(std::int64_t panel) const {
-      return static_cast<int>(first(panel + 1) - first(panel));
-    }
-  };
-
   struct Layer {
     std::int64_t input = 0;
     Panels input_panels;

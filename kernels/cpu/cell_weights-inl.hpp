@@ -15,6 +15,7 @@
 
 #include "cpu/cell_kernels.hpp"
 #include "cpu/microkernel-inl.hpp"
+#include "cpu/transpose-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace rnntune::cpu {
@@ -77,27 +78,6 @@ struct NarrowTile {
 HWY_NOINLINE void weights_narrow(const WeightsNarrow& p) {
   run_tiles<NarrowTile, kMaxRows<4>>(p.columns, kMaxRows<4>, p);
 }
-
-#if HWY_TARGET != HWY_SCALAR
-// Transposes 4 rows x 4 columns: to[c * to_stride + r] = from[r * from_stride + c].
-HWY_INLINE void transpose_4x4(const float* from, std::int64_t from_stride, float* to,
-                              std::int64_t to_stride) {
-  const hn::FixedTag<float, 4> f;
-  const hn::Repartition<std::uint64_t, decltype(f)> pairs;
-  const auto r0 = hn::LoadU(f, from);
-  const auto r1 = hn::LoadU(f, from + from_stride);
-  const auto r2 = hn::LoadU(f, from + 2 * from_stride);
-  const auto r3 = hn::LoadU(f, from + 3 * from_stride);
-  const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(f, r0, r1));
-  const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(f, r0, r1));
-  const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(f, r2, r3));
-  const auto high23 = hn::BitCast(pairs, hn::InterleaveUpper(f, r2, r3));
-  hn::StoreU(hn::BitCast(f, hn::InterleaveLower(pairs, low01, low23)), f, to);
-  hn::StoreU(hn::BitCast(f, hn::InterleaveUpper(pairs, low01, low23)), f, to + to_stride);
-  hn::StoreU(hn::BitCast(f, hn::InterleaveLower(pairs, high01, high23)), f, to + 2 * to_stride);
-  hn::StoreU(hn::BitCast(f, hn::InterleaveUpper(pairs, high01, high23)), f, to + 3 * to_stride);
-}
-#endif
 
 constexpr std::int64_t kPackColumns = 16;  // a cache line of a row of w
 

@@ -17,6 +17,7 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
+#include "cpu/cell_common.hpp"
 #include "cpu/unroll.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -110,6 +111,13 @@ struct Prefetch {
     for (std::int64_t i = 0; i < lines; ++i, at += 64) __builtin_prefetch(at, 0, 2);
   }
 };
+
+// Spreads what lies ahead over the tiles' k loops.
+HWY_INLINE Prefetch spread(const Ahead& ahead, std::int64_t tiles, std::int64_t depth) {
+  if (ahead.floats == 0 || depth == 0) return {};
+  const std::int64_t groups = tiles * ((depth + 3) / 4);
+  return {reinterpret_cast<const char*>(ahead.at), (ahead.floats / 16 + groups - 1) / groups};
+}
 
 template <int kRows, int kVectors>
 HWY_INLINE void multiply(Operands o, std::int64_t depth, V (&acc)[kRows][kVectors],
