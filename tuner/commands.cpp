@@ -5,11 +5,15 @@
 
 namespace rnntune::tuner {
 
+extern const Command kDevices;
+extern const Command kSpace;
+extern const Command kTune;
+extern const Command kVerify;
 extern const Command kDb;
 
 // In the order of --help.
 std::span<const Command* const> commands() {
-  static constexpr std::array table{&kDb};
+  static constexpr std::array table{&kDevices, &kSpace, &kTune, &kVerify, &kDb};
   return table;
 }
 

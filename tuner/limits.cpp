@@ -130,10 +130,12 @@ MachineLimits from_json(const Json& json) {
 
 }  // namespace
 
-double MachineLimits::peak_gflops() const {
+double MachineLimits::peak_gflops(int threads) const {
   double peak = 0;
-  for (const ThreadLimits& row : limits) peak = std::max(peak, row.fma_peak_f32_gflops);
-  return peak;
+  for (const ThreadLimits& row : limits) {
+    peak = std::max(peak, row.fma_peak_f32_gflops / row.threads);
+  }
+  return peak * threads;
 }
 
 MachineLimits measure_limits(const DeviceInfo& device) {
@@ -160,7 +162,7 @@ Result<MachineLimits> load_limits(const DeviceInfo& device) {
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
   try {
     MachineLimits limits = from_json(Json::parse(text));
-    if (limits.device == device.key && limits.peak_gflops() > 0) return limits;
+    if (limits.device == device.key && limits.peak_gflops(1) > 0) return limits;
   } catch (const Json::exception&) {
   }
   return Error{ErrorCode::bad_file, path + ": no machine limits of this device"};
@@ -188,6 +190,23 @@ Status save_limits(const MachineLimits& limits) {
 MachineLimits limits_of(const DeviceInfo& device) {
   if (Result<MachineLimits> cached = load_limits(device); cached.ok()) return *cached;
   MachineLimits limits = measure_limits(device);
+  static_cast<void>(save_limits(limits));
+  return limits;
+}
+
+MachineLimits raise_limits(MachineLimits limits, const DeviceInfo& device) {
+  const MachineLimits now = measure_limits(device);
+  if (now.limits.size() != limits.limits.size()) limits = now;
+  for (std::size_t i = 0; i < now.limits.size(); ++i) {
+    ThreadLimits& row = limits.limits[i];
+    const ThreadLimits& again = now.limits[i];
+    row.fma_peak_f32_gflops = std::max(row.fma_peak_f32_gflops, again.fma_peak_f32_gflops);
+    for (std::size_t k = 0; k < row.read_bandwidth.size() && k < again.read_bandwidth.size(); ++k) {
+      double& rate = row.read_bandwidth[k].gbytes_per_s;
+      rate = std::max(rate, again.read_bandwidth[k].gbytes_per_s);
+    }
+  }
+  limits.time = now.time;
   static_cast<void>(save_limits(limits));
   return limits;
 }

@@ -28,7 +28,9 @@ struct MachineLimits {
   std::string time;
   std::vector<ThreadLimits> limits;
 
-  double peak_gflops() const;  // the highest of all thread counts; 0 for none
+  // What `threads` threads cannot exceed: the best rate of a thread in any row, times their number.
+  // 0 where nothing was measured.
+  double peak_gflops(int threads) const;
 };
 
 // For 1 thread and for all of the device's; takes about a second.
@@ -40,6 +42,9 @@ Status save_limits(const MachineLimits& limits);
 
 // The cached figures, else measured now and cached; a cache that cannot be written is no failure.
 MachineLimits limits_of(const DeviceInfo& device);
+
+// Measures again and keeps, and caches, the higher figure of each.
+MachineLimits raise_limits(MachineLimits limits, const DeviceInfo& device);
 
 Json to_json(const MachineLimits& limits);
 

@@ -17,9 +17,11 @@ std::string indexed(const char* name, std::size_t layer) {
   return std::string(name) + "[" + std::to_string(layer) + "]";
 }
 
-// Every output has the shape of the input that it is the gradient or the successor of.
+// Every output has the shape of the input that it is the gradient or the successor of. Without
+// initial states it is a bare call, which does not want dx either.
 Outputs<float> output_shapes(const Inputs& inputs) {
-  return {inputs.dy, inputs.h_0, inputs.c_0, inputs.x, inputs.h_0, inputs.c_0, inputs.weights};
+  const auto& dx = inputs.h_0.empty() ? inputs.h_0 : inputs.x;
+  return {inputs.dy, inputs.h_0, inputs.c_0, dx, inputs.h_0, inputs.c_0, inputs.weights};
 }
 
 // Calls visit(name, tensor) for every input tensor that the problem has.

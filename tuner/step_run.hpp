@@ -20,8 +20,8 @@ enum class Placement { aligned, element };
 
 class StepRun {
  public:
-  // `problem` may be of fewer time steps and samples than the plan's. `plan` and `inputs` must
-  // outlive the run.
+  // `problem` may be of fewer time steps and samples than the plan's; states that `inputs` lacks
+  // are passed as null. `plan` and `inputs` must outlive the run.
   static Result<std::unique_ptr<StepRun>> create(Plan& plan, std::shared_ptr<Device> device,
                                                  const Problem& problem,
                                                  const reference::Inputs& inputs,

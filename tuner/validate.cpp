@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/validate.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -149,17 +150,39 @@ class Examination {
   Verdict verdict_;
 };
 
-}  // namespace
-
-std::shared_ptr<const Case> make_case(const Problem& problem, std::uint64_t seed) {
+std::shared_ptr<Case> judged(const Problem& problem, std::uint64_t seed, reference::Inputs inputs) {
   auto made = std::make_shared<Case>();
   made->problem = problem;
   made->seed = seed;
-  made->inputs = reference::make_inputs(problem, seed);
+  made->inputs = std::move(inputs);
   made->expected = reference::reference_step(problem, made->inputs);
   made->reference = reference::reference_name(problem);
   add_accumulation(*made);
   return made;
+}
+
+}  // namespace
+
+std::shared_ptr<const Case> make_case(const Problem& problem, std::uint64_t seed) {
+  return judged(problem, seed, reference::make_inputs(problem, seed));
+}
+
+std::shared_ptr<const Case> make_bare_case(const Problem& problem, std::uint64_t seed) {
+  reference::Inputs inputs = reference::make_inputs(problem, seed);
+  for (auto* states : {&inputs.h_0, &inputs.c_0, &inputs.dh_n, &inputs.dc_n}) {
+    std::fill(states->begin(), states->end(), 0.0f);
+  }
+  auto bare = judged(problem, seed, std::move(inputs));
+  for (auto* states :
+       {&bare->inputs.h_0, &bare->inputs.c_0, &bare->inputs.dh_n, &bare->inputs.dc_n}) {
+    states->clear();
+  }
+  Outputs<double>& expected = bare->expected;
+  for (auto* unwanted :
+       {&expected.h_n, &expected.c_n, &expected.dx, &expected.dh_0, &expected.dc_0}) {
+    unwanted->clear();
+  }
+  return bare;
 }
 
 std::shared_ptr<const Case> CaseCache::get(const Problem& problem, std::uint64_t seed) {

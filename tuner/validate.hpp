@@ -30,6 +30,10 @@ struct Case {
 
 std::shared_ptr<const Case> make_case(const Problem& problem, std::uint64_t seed);
 
+// A call that leaves out all it may: no initial states, no gradients of last states, and neither
+// last states nor gradients of x and initial states wanted.
+std::shared_ptr<const Case> make_bare_case(const Problem& problem, std::uint64_t seed);
+
 // Keeps the cases of the last problem, since every config of it is judged by them.
 class CaseCache {
  public:

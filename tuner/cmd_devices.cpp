@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// rnntune devices: what is here, and with --measure what it can do.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "tuner/command.hpp"
+#include "tuner/limits.hpp"
+#include "tuner/options.hpp"
+
+namespace rnntune::tuner {
+namespace {
+
+void print_info(const DeviceInfo& info) {
+  std::printf("%s: %s\n", info.backend.c_str(), info.name.c_str());
+  std::printf("  architecture  %s\n  key           %s\n", info.architecture.c_str(),
+              info.key.c_str());
+  for (const auto& [name, value] : info.properties) {
+    std::printf("  %-13s %s\n", name.c_str(), value.c_str());
+  }
+  std::string isa;
+  for (const std::string& set : info.isa) isa += (isa.empty() ? "" : ", ") + set;
+  std::printf("  threads       %d\n  isa           %s\n", info.threads, isa.c_str());
+}
+
+void print_limits(const MachineLimits& limits) {
+  std::printf("  measured      %s\n", limits.time.c_str());
+  for (const ThreadLimits& row : limits.limits) {
+    std::printf("  %d thread%s: f32 multiply-add peak %.1f GFLOP/s\n", row.threads,
+                row.threads == 1 ? "" : "s", row.fma_peak_f32_gflops);
+    for (const Bandwidth& point : row.read_bandwidth) {
+      std::printf("    reads of %9.1f KiB a thread %8.1f GB/s\n",
+                  static_cast<double>(point.working_set_bytes) / 1024, point.gbytes_per_s);
+    }
+  }
+}
+
+Json device_json(const DeviceInfo& info) {
+  Json json = encode(info);
+  json["threads"] = info.threads;
+  json["isa"] = info.isa;
+  json["l1_bytes"] = info.l1_bytes;
+  json["l2_bytes"] = info.l2_bytes;
+  json["l3_bytes"] = info.l3_bytes;
+  json["memory_bytes"] = info.memory_bytes;
+  return json;
+}
+
+int devices(const Options& options, bool measure) {
+  const DeviceInfo info = open_device(options)->info();
+  Result<MachineLimits> limits = measure ? measure_limits(info) : load_limits(info);
+  if (measure) {
+    const Status saved = save_limits(*limits);
+    if (!saved.ok()) std::fprintf(stderr, "not cached: %s\n", saved.error().message.c_str());
+  }
+  if (options.json) {
+    Json json = {{"devices", Json::array({device_json(info)})}};
+    if (limits.ok()) json["devices"][0]["limits"] = to_json(*limits)["limits"];
+    std::printf("%s\n", dump(json).c_str());
+    return kFine;
+  }
+  print_info(info);
+  if (limits.ok()) {
+    print_limits(*limits);
+  } else {
+    std::printf("  limits        not measured yet: rnntune devices --measure\n");
+  }
+  return kFine;
+}
+
+}  // namespace
+
+extern const Command kDevices;
+const Command kDevices{"devices", "What devices are here and, with --measure, what they can do",
+                       [](CLI::App& app) -> Run {
+                         auto options = std::make_shared<Options>();
+                         auto measure = std::make_shared<bool>(false);
+                         add_device_options(app, *options);
+                         app.add_flag("--measure", *measure,
+                                      "measure peak and bandwidth now, and keep them");
+                         app.add_flag("--json", options->json, "results as JSON");
+                         return [=] { return devices(*options, *measure); };
+                       }};
+
+}  // namespace rnntune::tuner

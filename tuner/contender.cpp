@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/contender.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "reference/opponent.hpp"
+#include "space.hpp"
+#include "tuner/command.hpp"
+#include "tuner/step_run.hpp"
+
+namespace rnntune::tuner {
+namespace {
+
+using reference::Opponent;
+using reference::OpponentRun;
+
+// Enough to tell the fastest of a few; the exact times come from the interleaved run.
+const MeasurePolicy kScreening{.target = 0.03, .min_samples = 6, .budget_us = 0.3e6};
+constexpr std::size_t kScreenedConfigs = 16;
+
+// A plan with its run: what a step of ours owns.
+struct Prepared {
+  std::unique_ptr<Plan> plan;
+  std::shared_ptr<const Case> which;
+  std::unique_ptr<StepRun> run;
+};
+
+void failed(Record& record, Outcome outcome, std::string reason) {
+  record.outcome = outcome;
+  record.reason = std::move(reason);
+}
+
+Outcome outcome_of(const Error& error, Outcome otherwise) {
+  return error.code == ErrorCode::out_of_memory ? Outcome::resource_limit : otherwise;
+}
+
+// Milliseconds matter in the ledger, so every stage is charged to its field.
+class Charge {
+ public:
+  explicit Charge(double& account) : account_(account), start_(steady_clock().now_us()) {}
+  ~Charge() { account_ += steady_clock().now_us() - start_; }
+
+ private:
+  double& account_;
+  double start_;
+};
+
+Result<std::unique_ptr<Plan>> make_plan(const Setting& setting, const Config& config,
+                                        Record& record) {
+  Charge charge(record.prepare_us);
+  const std::string backend = setting.device->info().backend;
+  auto plan =
+      find_variant(backend, config.variant)->make(setting.problem(), setting.device, config);
+  if (!plan.ok()) return plan.error();
+  const PlanSizes sizes = (*plan)->sizes();
+  record.packed_bytes = static_cast<std::int64_t>(sizes.packed);
+  record.workspace_bytes = static_cast<std::int64_t>(sizes.workspace);
+  record.reserve_bytes = static_cast<std::int64_t>(sizes.reserve);
+  return plan;
+}
+
+// Keeps the fastest by a short measurement, one at a time: their memory may be large.
+class Screening {
+ public:
+  void consider(Contender contender) {
+    MeasurePolicy policy = kScreening;
+    policy.best_us = best_us_;
+    const Result<Timing> timing = measure(contender.step, policy, steady_clock());
+    if (!timing.ok()) {
+      error_ = timing.error();
+    } else if (timing->summary.median < best_us_) {
+      best_us_ = timing->summary.median;
+      best_ = std::move(contender);
+    }
+  }
+  void refuse(Error error) { error_ = std::move(error); }
+
+  Result<Contender> result() {
+    if (!best_) return error_;
+    return std::move(*best_);
+  }
+
+ private:
+  double best_us_ = std::numeric_limits<double>::infinity();
+  std::optional<Contender> best_;
+  Error error_ = unsupported("nothing to choose from");
+};
+
+// All configs of a variant with few of them, else its built-in one.
+std::vector<Config> screened_configs(const Setting& setting, const Variant& variant) {
+  std::vector<Config> configs;
+  Space(setting.problem(), setting.device->info()).each([&](const Config& config) {
+    if (config.variant == variant.name) configs.push_back(config);
+    return configs.size() <= kScreenedConfigs;
+  });
+  if (configs.size() > kScreenedConfigs) {
+    configs = {variant.built_in(setting.problem(), setting.device->info())};
+  }
+  return configs;
+}
+
+Result<Contender> best_of_variant(const Setting& setting, const Variant& variant,
+                                  std::vector<std::string>& notes) {
+  const std::string why = variant.why_not(setting.problem(), setting.device->info());
+  if (!why.empty()) return unsupported(std::string(variant.name) + ": " + why);
+  Screening screening;
+  for (const Config& config : screened_configs(setting, variant)) {
+    Record record;
+    if (auto contender = prepare(setting, config, record)) {
+      contender->name = variant.name;
+      screening.consider(std::move(*contender));
+    } else {
+      notes.push_back(to_string(config) + ": " + record.reason);
+      screening.refuse(unsupported(notes.back()));
+    }
+  }
+  return screening.result();
+}
+
+Result<Contender> prepare_opponent(const Setting& setting, const std::shared_ptr<Opponent>& library,
+                                   int threads) {
+  const std::string who = library->name() + " " + library->version();
+  if (std::string why = library->why_not(setting.problem()); !why.empty()) {
+    return unsupported(who + ": " + why);
+  }
+  auto prepared = library->prepare(setting.problem(), setting.which->inputs, threads);
+  if (!prepared.ok()) return Error{prepared.error().code, who + ": " + prepared.error().message};
+  const std::shared_ptr<OpponentRun> run = std::move(prepared.value());
+  run->step();
+  const auto checks =
+      reference::check_outputs(setting.problem(), run->outputs(), setting.which->expected);
+  const reference::TensorCheck& worst = checks.front();
+  if (!worst.ok) {
+    return Error{ErrorCode::internal, who + " is broken: " + worst.tensor + ": " + worst.reason};
+  }
+  Contender contender;
+  contender.name = library->name();
+  contender.version = library->version();
+  contender.algorithm = run->algorithm() + ", threads " + std::to_string(threads);
+  contender.validation = {setting.which->reference, worst.error, worst.bound, worst.tensor};
+  // The library itself must outlive what it made.
+  contender.step = [library, run, which = setting.which]() -> Status {
+    return run->step(), Status();
+  };
+  return contender;
+}
+
+Result<Contender> best_opponent(const Setting& setting, const std::string& name,
+                                std::vector<std::string>& notes) {
+  auto libraries = reference::find_opponents(name, notes);
+  if (!libraries.ok()) return libraries.error();
+  std::vector<int> thread_counts{1};
+  const int most = setting.device->info().threads;
+  if (most > 1) thread_counts.push_back(most);
+  Screening screening;
+  screening.refuse(unsupported(name + " is not on this machine"));
+  for (const auto& library : *libraries) {
+    for (const int threads : thread_counts) {
+      Result<Contender> contender = prepare_opponent(setting, library, threads);
+      if (contender.ok()) {
+        screening.consider(std::move(contender.value()));
+      } else {
+        notes.push_back(contender.error().message);
+        screening.refuse(contender.error());
+      }
+    }
+  }
+  return screening.result();
+}
+
+}  // namespace
+
+std::unique_ptr<Plan> make_valid_plan(const Setting& setting, const Config& config,
+                                      Record& record) {
+  const std::string why = Space(setting.problem(), setting.device->info()).why_not(config);
+  if (!why.empty()) return failed(record, Outcome::rejected, why), nullptr;
+  auto plan = make_plan(setting, config, record);
+  if (!plan.ok()) {
+    failed(record, outcome_of(plan.error(), Outcome::build_failed), plan.error().message);
+    return nullptr;
+  }
+  Charge charge(record.validate_us);
+  const Verdict verdict = validate(**plan, setting.device, *setting.which);
+  record.repeatable = verdict.repeatable;
+  if (!verdict.validation.tensor.empty()) record.validation = verdict.validation;
+  if (!verdict.ok()) return failed(record, verdict.outcome, verdict.reason), nullptr;
+  return std::move(plan.value());
+}
+
+std::optional<Contender> prepare(const Setting& setting, const Config& config, Record& record) {
+  auto owned = std::make_shared<Prepared>();
+  owned->which = setting.which;
+  owned->plan = make_valid_plan(setting, config, record);
+  if (!owned->plan) return std::nullopt;
+  Charge charge(record.prepare_us);
+  auto run = StepRun::create(*owned->plan, setting.device, setting.problem(), setting.which->inputs,
+                             Placement::aligned);
+  if (!run.ok()) {
+    failed(record, outcome_of(run.error(), Outcome::launch_failed), run.error().message);
+    return std::nullopt;
+  }
+  owned->run = std::move(run.value());
+  Contender contender;
+  contender.name = config.variant;
+  contender.algorithm = to_string(config);
+  contender.config = config;
+  contender.validation = *record.validation;
+  contender.sizes = owned->plan->sizes();
+  contender.step = [owned] { return owned->run->step(true); };
+  return contender;
+}
+
+Result<Contender> find_contender(const Setting& setting, const std::string& name,
+                                 std::vector<std::string>& notes) {
+  const Variant* variant = find_variant(setting.device->info().backend, name);
+  return variant != nullptr ? best_of_variant(setting, *variant, notes)
+                            : best_opponent(setting, name, notes);
+}
+
+void check_contender_names(const std::vector<std::string>& names, const DeviceInfo& device) {
+  for (const std::string& name : names) {
+    if (find_variant(device.backend, name) != nullptr) continue;
+    std::vector<std::string> absent;
+    const auto libraries = reference::find_opponents(name, absent);
+    if (!libraries.ok()) throw BadInput("--against: " + libraries.error().message);
+  }
+}
+
+}  // namespace rnntune::tuner

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Something that computes the training step of a problem and has passed validation, so that it may
+// be timed: a config of ours, or an opponent library.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan.hpp"
+#include "rnntune/rnn.hpp"
+#include "tuner/measure.hpp"
+#include "tuner/record.hpp"
+#include "tuner/validate.hpp"
+
+namespace rnntune::tuner {
+
+// What all contenders of a comparison share.
+struct Setting {
+  std::shared_ptr<Device> device;
+  std::shared_ptr<const Case> which;
+
+  const Problem& problem() const { return which->problem; }
+};
+
+struct Contender {
+  std::string name;       // "rnntune", a variant, a library
+  std::string version;    // of a library
+  std::string algorithm;  // the config, or what the library says it runs
+  Config config;          // of ours; variant empty: a library
+  Validation validation;
+  PlanSizes sizes;
+  Step step;  // owns all it runs on
+};
+
+// The plan of a config, having passed validation. Null when it failed; the record says how, and in
+// any case what was found and what it cost.
+std::unique_ptr<Plan> make_valid_plan(const Setting& setting, const Config& config, Record& record);
+
+// The same, set up for timing.
+std::optional<Contender> prepare(const Setting& setting, const Config& config, Record& record);
+
+// The contender of a name for --against: a variant in its fastest config, or the fastest of all
+// versions and thread counts of a library. Reasons for those that cannot take part go to `notes`;
+// an unknown name, and a name none of whose versions can, is an error.
+Result<Contender> find_contender(const Setting& setting, const std::string& name,
+                                 std::vector<std::string>& notes);
+
+// BadInput for names that --against can never find, before any work is done.
+void check_contender_names(const std::vector<std::string>& names, const DeviceInfo& device);
+
+}  // namespace rnntune::tuner

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/session.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "lookup.hpp"
+#include "paths.hpp"
+#include "tuner/command.hpp"
+#include "tuner/database_write.hpp"
+#include "tuner/environment.hpp"
+#include "tuner/finalists.hpp"
+#include "tuner/interrupt.hpp"
+
+namespace rnntune::tuner {
+namespace {
+
+constexpr double kSearchShare = 0.85;  // of the budget; the rest is for the finalists
+constexpr std::size_t kFinalists = 4;
+constexpr double kFinalistWithin = 1.1;  // of the best time: drift between them is less than that
+
+// A sixtieth of the budget for each config, within what is sensible for any step.
+MeasurePolicy screening_policy(double budget_s, double best_us) {
+  MeasurePolicy policy;
+  policy.min_samples = kFewestForInterval;
+  policy.budget_us = std::clamp(budget_s * 1e6 / 60, 0.1e6, 1e6);
+  policy.best_us = best_us;
+  return policy;
+}
+
+MeasurePolicy final_policy(double budget_s) {
+  MeasurePolicy policy;
+  policy.min_samples = 8;
+  policy.budget_us = std::clamp(budget_s * 1e6 * (1 - kSearchShare) / kFinalists, 0.2e6, 5e6);
+  return policy;
+}
+
+bool timed(const Record& record) { return record.outcome == Outcome::ok && record.time_us; }
+
+// The records that were timed, fastest first.
+std::vector<const Record*> ranked(const std::vector<Record>& records) {
+  std::vector<const Record*> order;
+  for (const Record& record : records) {
+    if (timed(record)) order.push_back(&record);
+  }
+  std::stable_sort(order.begin(), order.end(), [](const Record* a, const Record* b) {
+    return a->time_us->median < b->time_us->median;
+  });
+  return order;
+}
+
+const Record& record_of_config(const std::vector<Record>& records, const Config& config) {
+  return *std::find_if(records.begin(), records.end(),
+                       [&](const Record& record) { return record.attempt.config == config; });
+}
+
+std::string why_no_winner(const Search& search) {
+  for (const Record& record : search.records) {
+    if (record.outcome == Outcome::ok) continue;
+    return std::string(to_string(record.outcome)) + ": " + record.reason +
+           "\n  repeat: " + repro_command(search.setting, record.attempt.config);
+  }
+  const Result<Config> built_in = search.space->built_in();
+  return built_in.ok() ? "nothing was tried" : built_in.error().message;
+}
+
+Tuned summarize(const Search& search, std::optional<Final> winner) {
+  Tuned tuned;
+  tuned.named = search.named;
+  tuned.winner = std::move(winner);
+  tuned.evaluated = search.evaluated;
+  tuned.resumed = static_cast<std::int64_t>(search.records.size()) - search.evaluated;
+  tuned.failed = std::count_if(search.records.begin(), search.records.end(),
+                               [](const Record& record) { return record.outcome != Outcome::ok; });
+  if (!tuned.winner) tuned.why = why_no_winner(search);
+  return tuned;
+}
+
+}  // namespace
+
+Session::Session(const Options& options, const StrategyRow& strategy)
+    : options_(options),
+      strategy_(strategy),
+      device_(open_device(options)),
+      journal_(value_or_throw(Journal::open(options.journal, device_->info().key))),
+      limits_(limits_of(device_->info())),
+      progress_(options.quiet) {
+  throw_unless(check_writable(options.db));
+  check_contender_names(options.against, device_->info());
+}
+
+void Session::run(const std::vector<NamedProblem>& problems,
+                  const std::function<void(const Tuned&)>& done) {
+  journal_.write(SessionHeader{device_->info(), environment(), options_.seed, strategy_.name,
+                               std::isfinite(options_.budget_s) ? options_.budget_s : 0});
+  for (const NamedProblem& named : problems) {
+    if (interrupted()) return;
+    const Tuned tuned = tune(named);
+    progress_.clear();
+    done(tuned);
+  }
+}
+
+Tuned Session::tune(const NamedProblem& named) {
+  Search search = begin(named);
+  for (const Config& config : seeds(search)) {
+    if (!interrupted()) try_config(search, config);
+  }
+  while (within_budget(search)) {
+    const std::optional<Config> config = search.strategy->propose();
+    if (!config) break;
+    try_config(search, *config);
+  }
+  std::optional<Final> winner = decide(search);
+  if (winner) save(search, *winner);
+  return summarize(search, std::move(winner));
+}
+
+Search Session::begin(const NamedProblem& named) {
+  const double start_us = steady_clock().now_us();
+  progress_.show(named.name, 0, "computing the reference");
+  Setting setting{device_, cases_.get(named.problem, options_.seed)};
+  auto space = std::make_unique<Space>(named.problem, device_->info());
+  auto strategy = strategy_.make(*space, options_.seed);
+  Search search;
+  search.named = named;
+  search.setting = std::move(setting);
+  search.space = std::move(space);
+  search.strategy = std::move(strategy);
+  search.start_us = start_us;
+  return search;
+}
+
+// What is tried before the strategy is asked, so that there always is a result: what the databases
+// say, and the built-in config of each variant.
+std::vector<Config> Session::seeds(const Search& search) const {
+  const Problem& problem = search.named.problem;
+  const DeviceInfo& info = device_->info();
+  std::vector<Config> configs;
+  const auto known =
+      lookup(problem, info, {options_.db}, default_databases(), kernels_of(*search.space, info));
+  if (known.ok()) configs.push_back(known->config);
+  for (const Space::Branch& branch : search.space->branches()) {
+    if (branch.why_not.empty()) configs.push_back(branch.variant->built_in(problem, info));
+  }
+  return configs;
+}
+
+bool Session::within_budget(const Search& search) const {
+  if (interrupted()) return false;
+  const auto tried = static_cast<std::int64_t>(search.records.size());
+  if (options_.evaluations > 0 && tried >= options_.evaluations) return false;
+  const double spent_s = (steady_clock().now_us() - search.start_us) * 1e-6;
+  return spent_s < kSearchShare * options_.budget_s;
+}
+
+void Session::try_config(Search& search, const Config& config) {
+  if (!search.tried.insert(to_string(config)).second) return;
+  show(search);
+  const std::string hash = find_variant(device_->info().backend, config.variant)->kernel_hash;
+  const Record record = record_of(search, {to_string(search.named.problem), config, hash});
+  const double failed = std::numeric_limits<double>::infinity();
+  const double time_us = timed(record) ? record.time_us->median : failed;
+  search.best_us = std::min(search.best_us, time_us);
+  search.strategy->observe(config, time_us);
+  search.records.push_back(record);
+}
+
+// The journal's record where the evaluation was finished before; else it is made now.
+Record Session::record_of(Search& search, const Attempt& attempt) {
+  const Journal::History* history = journal_.history(attempt);
+  if (history != nullptr && history->record) return *history->record;
+  if (history != nullptr && history->unfinished > 1) {
+    Record crashed;
+    crashed.attempt = attempt;
+    crashed.outcome = Outcome::crashed;
+    crashed.reason = "the process died in it, twice";
+    journal_.write(crashed);
+    return crashed;
+  }
+  journal_.write(attempt);
+  ++search.evaluated;
+  EvaluatePolicy policy;
+  policy.measure = screening_policy(options_.budget_s, search.best_us);
+  policy.timeout_us = options_.timeout_s * 1e6;
+  policy.floor_us = floor_us(search);
+  Record record = evaluate(search.setting, attempt, policy);
+  // The limits may have been measured on a busy machine: none is condemned by stale ones.
+  if (record.outcome == Outcome::untrusted && record.time_us && !limits_checked_) {
+    limits_checked_ = true;
+    limits_ = raise_limits(limits_, device_->info());
+    policy.floor_us = floor_us(search);
+    record = evaluate(search.setting, attempt, policy);
+  }
+  journal_.write(record);
+  return record;
+}
+
+double Session::floor_us(const Search& search) const {
+  return roofline_floor_us(search.named.problem, limits_, device_->info().threads);
+}
+
+// Races the best configs and the opponents. An interrupted search has no time for that: its best
+// config is taken with the time it had.
+std::optional<Final> Session::decide(Search& search) {
+  const std::vector<const Record*> order = ranked(search.records);
+  if (order.empty()) return std::nullopt;
+  Final final;
+  final.problem = to_string(search.named.problem);
+  final.config = order.front()->attempt.config;
+  final.time_us = *order.front()->time_us;
+  final.evaluations = static_cast<std::int64_t>(search.records.size());
+  final.space = search.space->count();
+  final.complete = search.strategy->complete();
+  if (!interrupted()) rerun(search, order, final);
+  journal_.write(final);
+  return final;
+}
+
+void Session::rerun(const Search& search, const std::vector<const Record*>& order, Final& final) {
+  progress_.show(search.named.name, kSearchShare, "finalists and opponents");
+  const std::vector<Contender> configs = finalists(search, order);
+  const std::vector<Contender> others = opponents(search);
+  if (configs.empty()) return;
+  const auto result = race(configs, others, final_policy(options_.budget_s), steady_clock());
+  if (!result.ok()) return progress_.say(search.named.name + ": " + result.error().message);
+  const Comparison& times = result->comparison;
+  final.config = configs[result->winner].config;
+  final.time_us = to_time_us(times.timings[result->winner]);
+  for (const std::size_t i : result->tied) final.tied.push_back(configs[i].config);
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    const std::size_t place = configs.size() + i;
+    final.against.push_back(to_against(others[i], times.timings[place], times.ratios[place]));
+  }
+}
+
+std::vector<Contender> Session::finalists(const Search& search,
+                                          const std::vector<const Record*>& order) {
+  std::vector<Contender> contenders;
+  for (const Record* record : order) {
+    if (contenders.size() == kFinalists) break;
+    if (record->time_us->median > kFinalistWithin * order.front()->time_us->median) break;
+    Record again;
+    if (auto contender = prepare(search.setting, record->attempt.config, again)) {
+      contenders.push_back(std::move(*contender));
+    } else {
+      progress_.say(to_string(record->attempt.config) + " failed as a finalist: " + again.reason);
+    }
+  }
+  return contenders;
+}
+
+std::vector<Contender> Session::opponents(const Search& search) {
+  std::vector<Contender> contenders;
+  for (const std::string& name : options_.against) {
+    std::vector<std::string> notes;
+    Result<Contender> contender = find_contender(search.setting, name, notes);
+    if (contender.ok()) {
+      contenders.push_back(std::move(contender.value()));
+    } else {
+      progress_.say(search.named.name + ": no " + name + ": " + contender.error().message);
+    }
+  }
+  return contenders;
+}
+
+void Session::save(const Search& search, const Final& final) {
+  const Record& record = record_of_config(search.records, final.config);
+  Entry entry;
+  entry.problem = search.named.problem;
+  entry.config = final.config;
+  entry.kernel_hash = record.attempt.kernel_hash;
+  entry.time_us = final.time_us;
+  entry.workspace_bytes = record.workspace_bytes;
+  entry.reserve_bytes = record.reserve_bytes;
+  entry.packed_bytes = record.packed_bytes;
+  entry.validation = *record.validation;
+  entry.against = final.against;
+  entry.tied = final.tied;
+  entry.environment = environment();
+  entry.seed = options_.seed;
+  entry.budget_s = std::isfinite(options_.budget_s) ? options_.budget_s : 0;
+  entry.evaluations = final.evaluations;
+  entry.complete = final.complete;
+  entry.time = utc_now();
+  throw_unless(update_database(
+      options_.db, [&](Database& database) { put(database, device_->info(), std::move(entry)); }));
+}
+
+void Session::show(const Search& search) {
+  const double spent_s = (steady_clock().now_us() - search.start_us) * 1e-6;
+  const auto tried = static_cast<double>(search.records.size());
+  double done = spent_s / options_.budget_s;
+  if (options_.evaluations > 0) {
+    done = std::max(done, tried / static_cast<double>(options_.evaluations));
+  }
+  char detail[96] = "";
+  std::snprintf(detail, sizeof detail, "%.0f configs tried, best %.4g us", tried, search.best_us);
+  progress_.show(search.named.name, done, std::isfinite(search.best_us) ? detail : "");
+}
+
+}  // namespace rnntune::tuner

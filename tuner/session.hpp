@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tuning session: problems -> space -> strategy proposes -> evaluate -> journal -> finalists ->
+// database.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "space.hpp"
+#include "tuner/evaluate.hpp"
+#include "tuner/journal.hpp"
+#include "tuner/options.hpp"
+#include "tuner/progress.hpp"
+#include "tuner/strategy.hpp"
+
+namespace rnntune::tuner {
+
+// The search of one problem.
+struct Search {
+  NamedProblem named;
+  Setting setting;
+  std::unique_ptr<Space> space;
+  std::unique_ptr<Strategy> strategy;
+  double start_us = 0;
+  std::set<std::string> tried;  // configs, as text
+  std::vector<Record> records;  // of every config tried, resumed ones included
+  std::int64_t evaluated = 0;   // in this session
+  double best_us = std::numeric_limits<double>::infinity();
+};
+
+// What a problem ended with.
+struct Tuned {
+  NamedProblem named;
+  std::optional<Final> winner;  // none: no valid config
+  std::int64_t evaluated = 0;
+  std::int64_t resumed = 0;
+  std::int64_t failed = 0;
+  std::string why;  // no winner: the first failure and the command that repeats it
+};
+
+class Session {
+ public:
+  // Opens journal and database for writing; throws BadInput where they cannot be. An infinite
+  // budget_s leaves the number of evaluations as the only limit.
+  Session(const Options& options, const StrategyRow& strategy);
+
+  // Tunes the problems in order and saves each, then hands it to `done`; stops early when
+  // interrupted.
+  void run(const std::vector<NamedProblem>& problems,
+           const std::function<void(const Tuned&)>& done);
+
+ private:
+  Tuned tune(const NamedProblem& named);
+  Search begin(const NamedProblem& named);
+  std::vector<Config> seeds(const Search& search) const;
+  bool within_budget(const Search& search) const;
+  void try_config(Search& search, const Config& config);
+  Record record_of(Search& search, const Attempt& attempt);
+  double floor_us(const Search& search) const;
+  std::optional<Final> decide(Search& search);
+  void rerun(const Search& search, const std::vector<const Record*>& order, Final& final);
+  std::vector<Contender> finalists(const Search& search, const std::vector<const Record*>& order);
+  std::vector<Contender> opponents(const Search& search);
+  void save(const Search& search, const Final& final);
+  void show(const Search& search);
+
+  Options options_;
+  const StrategyRow& strategy_;
+  std::shared_ptr<Device> device_;
+  Journal journal_;
+  MachineLimits limits_;
+  bool limits_checked_ = false;  // measured again in this session
+  CaseCache cases_;
+  Progress progress_;
+};
+
+}  // namespace rnntune::tuner
