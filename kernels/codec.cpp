@@ -17,6 +17,8 @@ template <class Double>
 struct OrNull {
   Double& number;
 };
+template <class Double>
+OrNull(Double&) -> OrNull<Double>;
 
 // The field lists. `c` is a Writer or a Reader; `must` fields are refused when absent, `may` fields
 // keep their default.

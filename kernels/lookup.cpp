@@ -55,8 +55,12 @@ class Ladder {
   // Whether an entry within this reach serves; the explanation then holds it.
   bool climb(Reach reach) {
     std::vector<Candidate> candidates = collect(reach);
-    std::sort(candidates.begin(), candidates.end());
-    for (const Candidate& candidate : candidates) {
+    // The best one mostly serves: a heap spares the order of the rest.
+    const auto worse = [](const Candidate& a, const Candidate& b) { return b < a; };
+    std::make_heap(candidates.begin(), candidates.end(), worse);
+    for (; !candidates.empty(); candidates.pop_back()) {
+      std::pop_heap(candidates.begin(), candidates.end(), worse);
+      const Candidate& candidate = candidates.back();
       const Entry& entry = *candidate.entry;
       if (const std::string why = kernels_.why_not(entry.config); !why.empty()) {
         passed_over_.push_back(sources_[candidate.source].path + ": " + to_string(entry.config) +

@@ -216,7 +216,8 @@ TEST(DatabaseTest, EveryDamagedFieldHasItsReason) {
       {"/time_us/noise", -0.1, "time_us.noise: "},
   };
   for (const auto& [pointer, value, reason] : cases) {
-    const std::string text = edited([&](Json& e) { e[Json::json_pointer(pointer)] = value; });
+    const std::string text =
+        edited([&, at = Json::json_pointer(pointer), v = value](Json& e) { e[at] = v; });
     EXPECT_THAT(reason_of(text), ::testing::StartsWith(reason)) << pointer << " = " << value;
   }
 }
