@@ -26,10 +26,11 @@ struct RNNTUNE_EXPORT Problem {
   std::int64_t batch = 1;
   std::int64_t input = 1;
   std::int64_t hidden = 1;
-  std::int64_t projection = 0;       // 0: none; P = H is a real projection
-  std::vector<std::int64_t> groups;  // empty: 1; one value: every layer; L values: layer by layer
-  std::int64_t rank = 0;             // 0: not factorised
-  std::int64_t heads = 1;            // block-diagonal recurrence
+  std::int64_t projection = 0;  // 0: none; P = H is a real projection
+  std::vector<std::int64_t> groups =
+      {};                  // empty: 1; one value: every layer; L values: layer by layer
+  std::int64_t rank = 0;   // 0: not factorised
+  std::int64_t heads = 1;  // block-diagonal recurrence
   int directions = 1;
   bool skip = false;  // identity input, I = H
   bool variable_lengths = false;
