@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cassert>
 #include <cstdint>
-#include <thread>
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
@@ -25,33 +24,35 @@ inline void spin_pause() {
 #endif
 }
 
-// A barrier for `count` threads, any number of times. Every arrival takes a ticket; a thread may
-// leave once all tickets of its round are out. The counter only grows, so nothing is reset and a
-// fast thread that already is in the next round disturbs nobody. The increments are
-// read-modify-writes with acquire and release, hence one release sequence: who reads the last
-// ticket of the round sees everything that all threads wrote before they arrived.
+// A barrier for `count` threads, any number of times. The last to arrive starts the next round by
+// raising the number of the round, on which the others spin for a while and then sleep: with more
+// threads than cores the missing one needs the core. Arrivals are read-modify-writes with acquire
+// and release, so the last one has seen what all wrote before; its release store of the round, and
+// the acquire loads of the others, pass it on. Nobody can be in the next round before the round is
+// raised, so resetting the count before that is safe.
 class Barrier {
  public:
-  // Spins that take some ten microseconds; after that the others are probably not running.
-  static constexpr int kSpins = 2000;
+  static constexpr int kSpins = 1000;  // 10 to 40 us
 
   void wait(int count) {
     if (count == 1) return;
-    const std::uint64_t ticket = arrived_.fetch_add(1, std::memory_order_acq_rel);
-    const std::uint64_t n = std::uint64_t(count);
-    const std::uint64_t round_end = (ticket / n + 1) * n;
-    for (int spins = 0; arrived_.load(std::memory_order_acquire) < round_end; ++spins) {
-      if (spins < kSpins) {
-        spin_pause();
-      } else {
-        std::this_thread::yield();  // more threads than cores
-      }
+    const std::uint32_t round = round_.load(std::memory_order_relaxed);
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == count) {
+      arrived_.store(0, std::memory_order_relaxed);
+      round_.store(round + 1, std::memory_order_release);
+      round_.notify_all();
+      return;
     }
+    for (int spins = 0; spins < kSpins; ++spins) {
+      if (round_.load(std::memory_order_acquire) != round) return;
+      spin_pause();
+    }
+    round_.wait(round, std::memory_order_acquire);
   }
 
  private:
-  alignas(128) std::atomic<std::uint64_t> arrived_{0};
-  [[maybe_unused]] char pad_[128 - sizeof(std::atomic<std::uint64_t>)];
+  alignas(128) std::atomic<int> arrived_{0};
+  alignas(128) std::atomic<std::uint32_t> round_{0};
 };
 
 // One thread of a team.
