@@ -7,5 +7,6 @@
 namespace rnntune::cpu {
 
 const Variant& cell_variant();
+const Variant& unfused_variant();
 
 }  // namespace rnntune::cpu

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the two variants on a BLAS, `unfused` and `pointwise`, share: what they can compute, their
+// common parameters, and how a team cuts a time step.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cpu/matrix.hpp"
+#include "cpu/team.hpp"
+#include "variants.hpp"
+
+namespace rnntune::cpu {
+
+// Layers, time, batch, input and hidden size of any LSTM in f32; empty when it can.
+std::string why_not_blas(const Problem& problem, const DeviceInfo& device);
+
+// threads (1, powers of two, the limit), split and blas.
+std::vector<Parameter> blas_parameters(const DeviceInfo& device);
+std::vector<Constraint> blas_constraints();
+// The values that are a fair guess without tuning, in the order of blas_parameters.
+std::vector<std::pair<std::string, std::string>> blas_guess(const Problem& problem,
+                                                            const DeviceInfo& device);
+
+// Which library computes which products. "mixed" gives each the products that it is faster at where
+// both were measured on an EPYC 9004: activations times weights on OpenBLAS forward and for weight
+// gradients, gradients times weights on oneDNN (H 650, B 20: 69, 88 and 55 GFLOP/s a core against
+// 39, 46 and 36 of the other).
+struct BlasChoice {
+  const Blas* forward = nullptr;
+  const Blas* data = nullptr;
+  const Blas* weights = nullptr;
+};
+BlasChoice choose_blas(std::string_view value);
+
+// How the threads of a team share a time step: hidden units, with a barrier between steps, or
+// samples, with none, since no sample needs another.
+struct TeamShare {
+  Member member;
+  bool by_batch = false;
+
+  // This thread's part of [samples, width], for any width a multiple of which is cut by units.
+  Block of(std::int64_t samples, std::int64_t width) const {
+    if (by_batch) return {split(samples, member.count, member.id), {0, width}};
+    return {{0, samples}, split(width, member.count, member.id, kLine)};
+  }
+  // Between two operations of a time step of which the second reads what other units wrote.
+  void wait_for_units() const {
+    if (!by_batch) member.wait();
+  }
+
+  static constexpr std::int64_t kLine = 16;  // floats of a cache line
+};
+
+struct TeamConfig {
+  int threads = 1;
+  bool by_batch = false;
+  BlasChoice blas;
+
+  static TeamConfig from(const Config& config);
+};
+
+}  // namespace rnntune::cpu

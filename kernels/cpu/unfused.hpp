@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan of the `unfused` variant: what a framework does that runs an LSTM operation by
+// operation. It is the baseline that ratios are quoted against, so it is as good as that form
+// allows: the best BLAS here, vectorised loops, one parallel region per call.
+//
+// Bytes of a time step and layer: the weights, 16 * H * (I + H), from the cache level or memory
+// that holds them, and 4 * B * H for each of the 37 operands of the elementwise operations forward,
+// 41 backward. FLOPs: 8 * H * (I + H) * B forward, twice that backward, all in products of B rows.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "cpu/arena.hpp"
+#include "cpu/blas_plan.hpp"
+#include "cpu/elementwise.hpp"
+#include "plan.hpp"
+
+namespace rnntune::cpu {
+
+class UnfusedPlan final : public Plan {
+ public:
+  static Result<std::unique_ptr<Plan>> make(const Problem& problem, const Elementwise& kernels,
+                                            const TeamConfig& team);
+
+  PlanSizes sizes() const override { return sizes_; }
+  Status pack(const LayerWeights* layers, const PlanBuffers& buffers, Stream stream) override;
+  Status forward(Mode mode, Extent extent, const Forward& args, const PlanBuffers& buffers,
+                 Stream stream) override;
+  Status backward_data(Extent extent, const BackwardData& args, const PlanBuffers& buffers,
+                       Stream stream) override;
+  Status backward_weights(Extent extent, const BackwardWeights& args, const PlanBuffers& buffers,
+                          Stream stream) override;
+
+ private:
+  struct Layer {
+    std::int64_t input = 0;
+    Place weight_ih, weight_hh, bias;  // packed: [4H,input], [4H,H], the sum of the biases [4H]
+    Place gates, c, tanh_c, y;         // reserve: [T,B,4H], [T,B,H] each; y below the last layer
+  };
+
+  // One call, the same for all threads.
+  struct Call {
+    Extent extent;
+    PlanBuffers buffers;
+    bool training = true;
+  };
+
+  // One layer of one call: its operands, whole sequences unless said.
+  struct Tensors {
+    ConstMatrix x;               // [T*B, input]
+    const float* h_0 = nullptr;  // [B,H], null: zeros
+    const float* c_0 = nullptr;  // [B,H], never null
+    const float* y = nullptr;    // [T,B,H]
+    float* gates = nullptr;      // [T,B,4H]; in inference one time step
+    float* c = nullptr;          // [T,B,H]; in inference null, see c_at
+    float* tanh_c = nullptr;     // [T,B,H]; in inference one time step
+  };
+
+  UnfusedPlan(const Problem& problem, const Elementwise& kernels, const TeamConfig& team);
+  bool lay_out();
+
+  Tensors tensors(const Call& call, std::int64_t layer, const float* x, const float* h_0,
+                  const float* c_0, const float* y) const;
+  float* c_at(const Call& call, const Tensors& z, std::int64_t t) const;
+
+  void forward_layer(const Call& call, std::int64_t layer, const Tensors& z, const Forward& args,
+                     const TeamShare& share) const;
+  void forward_step(const Call& call, std::int64_t layer, const Tensors& z, std::int64_t t,
+                    float* h, const TeamShare& share) const;
+  void backward_layer(const Call& call, std::int64_t layer, const Tensors& z,
+                      const BackwardData& args, const float* dy, float* dx,
+                      const TeamShare& share) const;
+  void backward_step(const Call& call, const Tensors& z, std::int64_t t, const float* dy,
+                     const TeamShare& share) const;
+  void weights_layer(const Call& call, std::int64_t layer, const Tensors& z,
+                     const LayerGradients& gradients, const Member& member) const;
+
+  Problem problem_;
+  Elementwise kernels_;
+  TeamConfig team_;
+  PlanSizes sizes_;
+  std::vector<Layer> layers_;
+  // Workspace. gates [B,4H] and tanh_c are for inference, c_ too, two time steps in turn; db [4H];
+  // between [T,B,H] is what passes from layer to layer, y in inference, dx in backward, in turn;
+  // all others [B,H].
+  Place zeros_, gates_, tanh_c_, dh_, dc_, temporary_, gradient_, db_;
+  std::array<Place, 2> c_, between_;
+};
+
+}  // namespace rnntune::cpu

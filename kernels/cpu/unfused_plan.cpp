@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/unfused.hpp"
+
+namespace rnntune::cpu {
+namespace {
+
+Out part(float* data, std::int64_t ld, Block block, std::int64_t column = 0) {
+  return {data + block.rows.begin * ld + column + block.cols.begin, ld};
+}
+In part(const float* data, std::int64_t ld, Block block, std::int64_t column = 0) {
+  return {data + block.rows.begin * ld + column + block.cols.begin, ld};
+}
+
+// to[block] = from[block], both [samples, ld]; zeros where from is null.
+void copy_block(const float* from, float* to, std::int64_t ld, Block block) {
+  if (block.empty()) return;
+  const std::size_t bytes = std::size_t(block.cols.size()) * sizeof(float);
+  for (std::int64_t r = block.rows.begin; r < block.rows.end; ++r) {
+    const std::int64_t at = r * ld + block.cols.begin;
+    if (from == nullptr) {
+      std::memset(to + at, 0, bytes);
+    } else {
+      std::memcpy(to + at, from + at, bytes);
+    }
+  }
+}
+
+template <class T>
+T* layer_of(T* states, std::int64_t layer, std::int64_t size) {
+  return states == nullptr ? nullptr : states + layer * size;
+}
+
+}  // namespace
+
+UnfusedPlan::UnfusedPlan(const Problem& problem, const Elementwise& kernels, const TeamConfig& team)
+    : problem_(problem), kernels_(kernels), team_(team), layers_(std::size_t(problem.layers)) {}
+
+Result<std::unique_ptr<Plan>> UnfusedPlan::make(const Problem& problem, const Elementwise& kernels,
+                                                const TeamConfig& team) {
+  std::unique_ptr<UnfusedPlan> plan(new UnfusedPlan(problem, kernels, team));
+  if (!plan->lay_out()) {
+    return Error{ErrorCode::size_overflow,
+                 "the memory of " + to_string(problem) + " does not fit 63 bits"};
+  }
+  return std::unique_ptr<Plan>(std::move(plan));
+}
+
+bool UnfusedPlan::lay_out() {
+  const Problem& p = problem_;
+  const Checked step = Checked(p.batch) * p.hidden;
+  const Checked sequence = step * p.time;
+  Arena packed, reserve, workspace;
+  for (std::int64_t l = 0; l < p.layers; ++l) {
+    Layer& layer = layers_[std::size_t(l)];
+    layer.input = p.layer_input(l);
+    layer.weight_ih = packed.add(Checked(4) * p.hidden * layer.input);
+    layer.weight_hh = packed.add(Checked(4) * p.hidden * p.hidden);
+    layer.bias = packed.add(Checked(4) * p.hidden);
+    layer.gates = reserve.add(sequence * 4);
+    layer.c = reserve.add(sequence);
+    layer.tanh_c = reserve.add(sequence);
+    layer.y = reserve.add(l + 1 < p.layers ? sequence : Checked(0));
+  }
+  for (Place* place : {&zeros_, &tanh_c_, &dh_, &dc_, &temporary_, &gradient_, &c_[0], &c_[1]}) {
+    *place = workspace.add(step);
+  }
+  gates_ = workspace.add(step * 4);
+  db_ = workspace.add(Checked(4) * p.hidden);
+  for (Place& place : between_) place = workspace.add(p.layers > 1 ? sequence : Checked(0));
+  if (!packed.ok() || !reserve.ok() || !workspace.ok()) return false;
+  sizes_ = {packed.bytes(), workspace.bytes(), reserve.bytes()};
+  return true;
+}
+
+Status UnfusedPlan::pack(const LayerWeights* layers, const PlanBuffers& buffers, Stream) {
+  const std::int64_t hidden = problem_.hidden;
+  run_team(team_.threads, [&](const Member& member) {
+    const Range rows = split(4 * hidden, member.count, member.id, TeamShare::kLine);
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      const Layer& layer = layers_[l];
+      copy_block(layers[l].weight_ih, layer.weight_ih.in(buffers.packed), layer.input,
+                 {rows, {0, layer.input}});
+      copy_block(layers[l].weight_hh, layer.weight_hh.in(buffers.packed), hidden,
+                 {rows, {0, hidden}});
+      float* const bias = layer.bias.in(buffers.packed);
+      copy_block(layers[l].bias_ih, bias, 4 * hidden, {{0, 1}, rows});
+      if (layers[l].bias_hh != nullptr) {
+        kernels_.add_bias({1, rows.size()}, layers[l].bias_hh + rows.begin,
+                          {bias + rows.begin, 4 * hidden});
+      }
+    }
+  });
+  return {};
+}
+
+UnfusedPlan::Tensors UnfusedPlan::tensors(const Call& call, std::int64_t l, const float* x,
+                                          const float* h_0, const float* c_0,
+                                          const float* y) const {
+  const auto output = [&](std::int64_t layer) -> const float* {
+    if (layer + 1 == problem_.layers) return y;
+    return call.training ? layers_[std::size_t(layer)].y.in(call.buffers.reserve)
+                         : between_[std::size_t(layer % 2)].in(call.buffers.workspace);
+  };
+  const Layer& layer = layers_[std::size_t(l)];
+  const std::int64_t state = call.extent.batch * problem_.hidden;
+  Tensors z;
+  z.x = {l == 0 ? x : output(l - 1), layer.input, false};
+  z.h_0 = layer_of(h_0, l, state);
+  z.c_0 = c_0 == nullptr ? zeros_.in(call.buffers.workspace) : c_0 + l * state;
+  z.y = output(l);
+  z.gates =
+      call.training ? layer.gates.in(call.buffers.reserve) : gates_.in(call.buffers.workspace);
+  z.c = call.training ? layer.c.in(call.buffers.reserve) : nullptr;
+  z.tanh_c =
+      call.training ? layer.tanh_c.in(call.buffers.reserve) : tanh_c_.in(call.buffers.workspace);
+  return z;
+}
+
+float* UnfusedPlan::c_at(const Call& call, const Tensors& z, std::int64_t t) const {
+  return call.training ? z.c + t * call.extent.batch * problem_.hidden
+                       : c_[std::size_t(t % 2)].in(call.buffers.workspace);
+}
+
+Status UnfusedPlan::forward(Mode mode, Extent extent, const Forward& args,
+                            const PlanBuffers& buffers, Stream) {
+  const Call call{extent, buffers, mode == Mode::training};
+  run_team(team_.threads, [&](const Member& member) {
+    const TeamShare share{member, team_.by_batch};
+    copy_block(nullptr, zeros_.in(buffers.workspace), problem_.hidden,
+               share.of(extent.batch, problem_.hidden));
+    for (std::int64_t l = 0; l < problem_.layers; ++l) {
+      forward_layer(call, l, tensors(call, l, args.x, args.h_0, args.c_0, args.y), args, share);
+    }
+  });
+  return {};
+}
+
+void UnfusedPlan::forward_layer(const Call& call, std::int64_t l, const Tensors& z,
+                                const Forward& args, const TeamShare& share) const {
+  const std::int64_t state = call.extent.batch * problem_.hidden;
+  const Block units = share.of(call.extent.batch, problem_.hidden);
+  const std::int64_t last = call.extent.time - 1;
+  // What this layer writes is not const: y of the call, the reserve or the workspace.
+  float* const y = const_cast<float*>(z.y);
+  for (std::int64_t t = 0; t <= last; ++t) forward_step(call, l, z, t, y + t * state, share);
+  if (args.h_n != nullptr) {
+    copy_block(y + last * state, args.h_n + l * state, problem_.hidden, units);
+  }
+  if (args.c_n != nullptr) {
+    copy_block(c_at(call, z, last), args.c_n + l * state, problem_.hidden, units);
+  }
+}
+
+void UnfusedPlan::forward_step(const Call& call, std::int64_t l, const Tensors& z, std::int64_t t,
+                               float* h, const TeamShare& share) const {
+  const Layer& layer = layers_[std::size_t(l)];
+  const std::int64_t hidden = problem_.hidden, batch = call.extent.batch;
+  const Elementwise& k = kernels_;
+  float* const gates = z.gates + (call.training ? t * batch * 4 * hidden : 0);
+  float* const tanh_c = z.tanh_c + (call.training ? t * batch * hidden : 0);
+  float* const c = c_at(call, z, t);
+  const float* const c_before = t == 0 ? z.c_0 : c_at(call, z, t - 1);
+  const float* const h_before = t == 0 ? z.h_0 : h - batch * hidden;
+
+  const Block products = share.of(batch, 4 * hidden);
+  const ConstMatrix w_ih{layer.weight_ih.in(call.buffers.packed), layer.input, false};
+  const ConstMatrix w_hh{layer.weight_hh.in(call.buffers.packed), hidden, false};
+  const Matrix pre{gates, 4 * hidden, false};
+  multiply(*team_.blas.forward, products, layer.input, z.x.from(t * batch, 0), w_ih.transposed(),
+           pre, 0);
+  if (h_before != nullptr) {
+    multiply(*team_.blas.forward, products, hidden, {h_before, hidden, false}, w_hh.transposed(),
+             pre, 1);
+  }
+  share.wait_for_units();
+
+  const Block units = share.of(batch, hidden);
+  const Shape n{units.rows.size(), units.cols.size()};
+  const auto gate = [&](std::int64_t q) { return part(gates, 4 * hidden, units, q * hidden); };
+  const Out i = gate(0), f = gate(1), g = gate(2), o = gate(3);
+  if (problem_.bias != Bias::none) {
+    const float* const bias = layer.bias.in(call.buffers.packed) + units.cols.begin;
+    for (std::int64_t q = 0; q < 4; ++q) k.add_bias(n, bias + q * hidden, gate(q));
+  }
+  k.sigmoid(n, i, i);
+  k.sigmoid(n, f, f);
+  k.tanh(n, g, g);
+  k.sigmoid(n, o, o);
+  const Out c_out = part(c, hidden, units), tanh_out = part(tanh_c, hidden, units);
+  k.multiply(n, f, part(c_before, hidden, units), c_out);
+  k.multiply_add(n, i, g, c_out);
+  k.tanh(n, c_out, tanh_out);
+  k.multiply(n, o, tanh_out, part(h, hidden, units));
+  share.wait_for_units();
+}
+
+Status UnfusedPlan::backward_data(Extent extent, const BackwardData& args,
+                                  const PlanBuffers& buffers, Stream) {
+  const Call call{extent, buffers, true};
+  run_team(team_.threads, [&](const Member& member) {
+    const TeamShare share{member, team_.by_batch};
+    copy_block(nullptr, zeros_.in(buffers.workspace), problem_.hidden,
+               share.of(extent.batch, problem_.hidden));
+    const float* dy = args.dy;
+    for (std::int64_t l = problem_.layers - 1; l >= 0; --l) {
+      float* const dx = l == 0 ? args.dx : between_[std::size_t(l % 2)].in(buffers.workspace);
+      backward_layer(call, l, tensors(call, l, args.x, args.h_0, args.c_0, args.y), args, dy, dx,
+                     share);
+      dy = dx;
+    }
+  });
+  return {};
+}
+
+void UnfusedPlan::backward_layer(const Call& call, std::int64_t l, const Tensors& z,
+                                 const BackwardData& args, const float* dy, float* dx,
+                                 const TeamShare& share) const {
+  const Layer& layer = layers_[std::size_t(l)];
+  const std::int64_t hidden = problem_.hidden, batch = call.extent.batch;
+  const std::int64_t state = batch * hidden;
+  const Block units = share.of(batch, hidden);
+  float* const dh = dh_.in(call.buffers.workspace);
+  float* const dc = dc_.in(call.buffers.workspace);
+  copy_block(layer_of(args.dh_n, l, state), dh, hidden, units);
+  copy_block(layer_of(args.dc_n, l, state), dc, hidden, units);
+  const ConstMatrix w_ih{layer.weight_ih.in(call.buffers.packed), layer.input, false};
+  const ConstMatrix w_hh{layer.weight_hh.in(call.buffers.packed), hidden, false};
+  for (std::int64_t t = call.extent.time - 1; t >= 0; --t) {
+    backward_step(call, z, t, dy + t * state, share);
+    share.wait_for_units();
+    // After this a thread reads only the units of dh and dx that it writes here: no barrier.
+    const ConstMatrix dgates{z.gates + t * batch * 4 * hidden, 4 * hidden, false};
+    float* const dh_out = t > 0 ? dh : layer_of(args.dh_0, l, state);
+    if (dh_out != nullptr) {
+      multiply(*team_.blas.data, units, 4 * hidden, dgates, w_hh, {dh_out, hidden, false}, 0);
+    }
+    if (dx != nullptr) {
+      multiply(*team_.blas.data, share.of(batch, layer.input), 4 * hidden, dgates, w_ih,
+               {dx + t * batch * layer.input, layer.input, false}, 0);
+    }
+  }
+  if (args.dc_0 != nullptr) copy_block(dc, args.dc_0 + l * state, hidden, units);
+}
+
+void UnfusedPlan::backward_step(const Call& call, const Tensors& z, std::int64_t t, const float* dy,
+                                const TeamShare& share) const {
+  const std::int64_t hidden = problem_.hidden, batch = call.extent.batch;
+  const std::int64_t state = batch * hidden;
+  const Elementwise& k = kernels_;
+  const Block units = share.of(batch, hidden);
+  const Shape n{units.rows.size(), units.cols.size()};
+  const auto gate = [&](std::int64_t q) {
+    return part(z.gates + t * 4 * state, 4 * hidden, units, q * hidden);
+  };
+  const auto scratch = [&](const Place& place) {
+    return part(place.in(call.buffers.workspace), hidden, units);
+  };
+  const Out i = gate(0), f = gate(1), g = gate(2), o = gate(3);
+  const Out dh = scratch(dh_), dc = scratch(dc_), d = scratch(temporary_), dg = scratch(gradient_);
+  const In tanh_c = part(static_cast<const float*>(z.tanh_c) + t * state, hidden, units);
+  const In c_before = part(t == 0 ? z.c_0 : z.c + (t - 1) * state, hidden, units);
+  k.add(n, part(dy, hidden, units), dh, dh);
+  k.multiply(n, dh, o, d);
+  k.tanh_backward(n, d, tanh_c, d);
+  k.add(n, dc, d, dc);
+  k.multiply(n, dh, tanh_c, d);
+  k.sigmoid_backward(n, d, o, o);
+  k.multiply(n, dc, g, d);
+  k.multiply(n, dc, i, dg);
+  k.sigmoid_backward(n, d, i, i);
+  k.tanh_backward(n, dg, g, g);
+  k.multiply(n, dc, c_before, d);
+  k.multiply(n, dc, f, dc);
+  k.sigmoid_backward(n, d, f, f);
+}
+
+Status UnfusedPlan::backward_weights(Extent extent, const BackwardWeights& args,
+                                     const PlanBuffers& buffers, Stream) {
+  const Call call{extent, buffers, true};
+  run_team(team_.threads, [&](const Member& member) {
+    for (std::int64_t l = 0; l < problem_.layers; ++l) {
+      weights_layer(call, l, tensors(call, l, args.x, args.h_0, nullptr, args.y), args.gradients[l],
+                    member);
+    }
+  });
+  return {};
+}
+
+// The threads share the rows of the weights: [4H, input] and [4H, H].
+void UnfusedPlan::weights_layer(const Call& call, std::int64_t l, const Tensors& z,
+                                const LayerGradients& gradients, const Member& member) const {
+  const std::int64_t input = layers_[std::size_t(l)].input, hidden = problem_.hidden;
+  const std::int64_t batch = call.extent.batch;
+  const Range rows = split(4 * hidden, member.count, member.id, TeamShare::kLine);
+  float* const db = db_.in(call.buffers.workspace) + rows.begin;
+  if (rows.size() > 0) std::fill_n(db, rows.size(), 0.0f);
+  for (std::int64_t t = 0; t < call.extent.time; ++t) {
+    const ConstMatrix dgates{z.gates + t * batch * 4 * hidden, 4 * hidden, false};
+    const float* const h_before = t == 0 ? z.h_0 : z.y + (t - 1) * batch * hidden;
+    multiply(*team_.blas.weights, {rows, {0, input}}, batch, dgates.transposed(),
+             z.x.from(t * batch, 0), {gradients.weight_ih, input, false}, 1);
+    if (h_before != nullptr) {
+      multiply(*team_.blas.weights, {rows, {0, hidden}}, batch, dgates.transposed(),
+               {h_before, hidden, false}, {gradients.weight_hh, hidden, false}, 1);
+    }
+    kernels_.sum_rows({batch, rows.size()}, {dgates.data + rows.begin, 4 * hidden}, db);
+  }
+  for (float* const bias : {gradients.bias_ih, gradients.bias_hh}) {
+    if (bias == nullptr) continue;
+    const Out out{bias + rows.begin, 4 * hidden};
+    kernels_.add({1, rows.size()}, out, {db, 4 * hidden}, out);
+  }
+}
+
+}  // namespace rnntune::cpu
