@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cpu/cell_plan.hpp"
+#include "cpu/cell_thb_plan.hpp"
 #include "cpu/cpu_variants.hpp"
 #include "kernel_hashes.hpp"
 
@@ -42,12 +43,14 @@ std::vector<Parameter> parameters(const Problem& p, const DeviceInfo& device) {
   for (const int n : {kernels.tile_rows, kernels.tile_rows - 1, kernels.tile_rows - 2})
     rows.push_back(std::to_string(n));
   return {
-      {"layout", "order of the activations inside", {"tbh"}},
+      {"layout", "order of the activations inside: [T,B,H] or [T,H,B]", {"tbh", "thb"}},
       {"threads", "threads of the team", thread_counts(device.threads)},
       {"split", "what threads share: hidden units or samples", {"hidden", "batch"}},
       {"chunk", "time steps of one input GEMM; 0: all, 1: fused into the recurrence", chunks},
-      {"rows", "rows of the forward register tile", rows},
-      {"columns", "vectors of a backward panel", {"1", "2", "3", "4"}},
+      {"rows", "rows of the forward register tile, layout tbh", rows},
+      {"columns",
+       "vectors of a panel: of hidden units in backward (tbh), of samples (thb)",
+       {"1", "2", "3", "4"}},
       {"ahead", "prefetch of the next panel's weights", {"1", "0"}},
       {"reserve",
        "what backward gets: activated gates, or c to recompute them",
@@ -60,6 +63,33 @@ std::string split_needs_threads(const Problem& p, const DeviceInfo&, const Confi
   if (config.get("split") != "batch") return {};
   if (threads == 1) return "one thread has nothing to share";
   if (p.batch < threads) return "B is below the number of threads";
+  return {};
+}
+
+// Samples in lanes: half a vector of them at least, and no more panels than there are vectors.
+std::string layout_needs_samples(const Problem& p, const DeviceInfo& device, const Config& config) {
+  if (config.get("layout") != "thb") return {};
+  const std::int64_t lanes = cell_thb_kernels(device.isa.front().c_str()).lanes;
+  if (2 * p.batch < lanes)
+    return "B is below half a vector of " + std::to_string(lanes) + " samples";
+  if (config.get("split") == "batch" && ceil_div(p.batch, lanes) < config.get_int("threads"))
+    return "B has fewer vectors of samples than there are threads";
+  return {};
+}
+
+std::string rows_belong_to_tbh(const Problem&, const DeviceInfo& device, const Config& config) {
+  const CellKernels kernels = cell_kernels(device.isa.front().c_str());
+  if (config.get("layout") != "thb" || config.get_int("rows") == kernels.tile_rows) return {};
+  return "layout thb has register tiles of its own, and " + std::to_string(kernels.tile_rows) +
+         " here";
+}
+
+std::string columns_fit_samples(const Problem& p, const DeviceInfo& device, const Config& config) {
+  if (config.get("layout") != "thb") return {};
+  const CellThbKernels kernels = cell_thb_kernels(device.isa.front().c_str());
+  const std::int64_t columns = config.get_int("columns");
+  if (kernels.forward_units[columns] == 0) return "too few registers for a tile of so many vectors";
+  if (columns > ceil_div(p.batch, kernels.lanes)) return "B has fewer vectors of samples";
   return {};
 }
 
@@ -90,7 +120,11 @@ Result<std::unique_ptr<Plan>> make(const Problem& problem, std::shared_ptr<Devic
   choice.columns = static_cast<int>(config.get_int("columns"));
   choice.ahead = config.get("ahead") == "1";
   choice.recompute = config.get("reserve") == "recompute";
-  return CellPlan::make(problem, cell_kernels(device->info().isa.front().c_str()), choice);
+  choice.l2_bytes = device->info().l2_bytes;
+  const char* isa = device->info().isa.front().c_str();
+  if (config.get("layout") == "thb")
+    return CellThbPlan::make(problem, cell_thb_kernels(isa), choice);
+  return CellPlan::make(problem, cell_kernels(isa), choice);
 }
 
 }  // namespace
@@ -103,7 +137,10 @@ const Variant& cell_variant() {
       .kernel_hash = RNNTUNE_HASH_CELL,
       .why_not = why_not,
       .parameters = parameters,
-      .constraints = {{"split", split_needs_threads}},
+      .constraints = {{"split", split_needs_threads},
+                      {"layout", layout_needs_samples},
+                      {"rows", rows_belong_to_tbh},
+                      {"columns", columns_fit_samples}},
       .built_in = built_in,
       .make = make,
   };

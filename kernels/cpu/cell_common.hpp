@@ -3,18 +3,20 @@
 // hand to kernels in either of them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace rnntune::cpu {
 
 struct CellChoice {
   int threads = 1;
-  bool split_batch = false;  // false: threads share hidden units, and meet at every time step
-  std::int64_t chunk = 0;    // time steps of one input GEMM; 0: all, 1: fused into the recurrence
-  int columns = 2;           // vectors of a backward panel
-  int rows = 0;              // most rows of a forward register tile; 0: as many as registers allow
-  bool ahead = true;         // prefetch the next panel's weights
-  bool recompute = false;    // keep c alone, compute the gates again in backward_data
+  bool split_batch = false;   // false: threads share hidden units, and meet at every time step
+  std::int64_t chunk = 0;     // time steps of one input GEMM; 0: all, 1: fused into the recurrence
+  int columns = 2;            // vectors of a backward panel
+  int rows = 0;               // most rows of a forward register tile; 0: as many as registers allow
+  bool ahead = true;          // prefetch the next panel's weights
+  bool recompute = false;     // keep c alone, compute the gates again in backward_data
+  std::int64_t l2_bytes = 0;  // of a core; 0: unknown
 };
 
 enum class Epilogue {
@@ -30,11 +32,19 @@ struct Ahead {
   std::int64_t floats = 0;
 };
 
-// [0, vectors) cut into `count` panels, as even as possible.
-struct Panels {
+// [0, vectors) cut into `count` panels, as even as possible: the first ones have one more.
+class Panels {
+ public:
+  Panels() = default;
+  Panels(std::int64_t vectors, std::int64_t panels)
+      : vectors(vectors), count(panels), each_(vectors / panels), more_(vectors % panels) {}
+  std::int64_t first(std::int64_t panel) const { return each_ * panel + std::min(panel, more_); }
+  int width(std::int64_t panel) const { return static_cast<int>(each_ + (panel < more_ ? 1 : 0)); }
+
   std::int64_t vectors = 0, count = 0;
-  std::int64_t first(std::int64_t panel) const { return vectors * panel / count; }
-  int width(std::int64_t panel) const { return static_cast<int>(first(panel + 1) - first(panel)); }
+
+ private:
+  std::int64_t each_ = 0, more_ = 0;
 };
 
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }

@@ -39,6 +39,32 @@ HWY_INLINE void transpose_4x4(const float* from, std::int64_t from_stride, float
 }
 #endif
 
+constexpr std::int64_t kTransposeBlock = 16;  // a cache line of floats
+
+// Transposes rows x columns, both at most kTransposeBlock. The inner loop runs along the lines of
+// the side whose rows lie further apart, often a power of two and so in the same cache sets: few
+// of them are in use at a time.
+HWY_INLINE void transpose_block(const float* from, std::int64_t from_stride, std::int64_t rows,
+                                std::int64_t columns, float* to, std::int64_t to_stride) {
+  std::int64_t whole_rows = 0, whole_columns = 0;
+#if HWY_TARGET != HWY_SCALAR
+  whole_rows = rows / 4 * 4;
+  whole_columns = columns / 4 * 4;
+  if (from_stride > to_stride) {
+    for (std::int64_t r = 0; r < whole_rows; r += 4)
+      for (std::int64_t c = 0; c < whole_columns; c += 4)
+        transpose_4x4(from + r * from_stride + c, from_stride, to + c * to_stride + r, to_stride);
+  } else {
+    for (std::int64_t c = 0; c < whole_columns; c += 4)
+      for (std::int64_t r = 0; r < whole_rows; r += 4)
+        transpose_4x4(from + r * from_stride + c, from_stride, to + c * to_stride + r, to_stride);
+  }
+#endif
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = r < whole_rows ? whole_columns : 0; c < columns; ++c)
+      to[c * to_stride + r] = from[r * from_stride + c];
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace rnntune::cpu
 HWY_AFTER_NAMESPACE();
