@@ -39,8 +39,8 @@
 // B = 1 is an outer product). All N are below 1/1000^(1/N) of their scale once in a thousand times,
 // by cancellation, and a right result must pass then: 1000 at N = 1, 5.6 at 4, 1.07 at 100.
 //
-// oneDNN 2.6.3's f32 step reached 0.55 of this bound at the worst over 1500 random problems (L 1..3, T
-// to 1500, H to 200), 0.57 on ptb_small.
+// oneDNN 2.6.3's f32 step reached 0.55 of this bound at the worst over 1500 random problems (L to
+// 3, T to 1500, H to 200), 0.57 on ptb_small.
 #include "reference/compare.hpp"
 
 #include <algorithm>

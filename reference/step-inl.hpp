@@ -20,7 +20,8 @@ void each_output(A& a, B& b, Visit visit) {
   present("dc_0", a.dc_0, b.dc_0);
   for (std::size_t l = 0; l < std::min(a.gradients.size(), b.gradients.size()); ++l) {
     const std::string index = "[" + std::to_string(l) + "]";
-    auto &left = a.gradients[l], &right = b.gradients[l];
+    auto& left = a.gradients[l];
+    auto& right = b.gradients[l];
     present("dW_ih" + index, left.weight_ih, right.weight_ih);
     present("dW_hh" + index, left.weight_hh, right.weight_hh);
     present("db_ih" + index, left.bias_ih, right.bias_ih);
