@@ -86,7 +86,6 @@ Session::Session(const Options& options, const StrategyRow& strategy)
       journal_(value_or_throw(Journal::open(options.journal, device_->info().key))),
       limits_(limits_of(device_->info())),
       progress_(options.quiet) {
-  throw_unless(check_writable(options.db));
   check_contender_names(options.against, device_->info());
 }
 
