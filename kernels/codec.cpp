@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codec.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <concepts>
 #include <limits>
@@ -274,7 +275,7 @@ Result<Json> parse_json(std::string_view text, const std::string& path) {
   const std::size_t sentence = place.what.find("] ");
   if (sentence != std::string::npos) place.what.erase(0, sentence + 2);
   return Error{ErrorCode::bad_file, path + ": not valid JSON at byte " +
-                                        std::to_string(place.position) + " of " +
+                                        std::to_string(std::min(place.position, text.size())) + " of " +
                                         std::to_string(text.size()) + ": " + place.what};
 }
 

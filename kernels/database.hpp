@@ -79,7 +79,7 @@ struct Entry {
   std::uint64_t seed = 0;
   double budget_s = 0;
   std::int64_t evaluations = 0;
-  bool complete = false;  // the search ended by itself
+  bool complete = false;  // the search ended by itself, not by its budget
   std::string time;       // when, as 2026-11-30T10:00:00Z
 
   bool operator==(const Entry&) const = default;

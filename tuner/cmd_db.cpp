@@ -53,7 +53,7 @@ Row row_of(const Entry& entry) {
           formatted("%.2f", mebibytes),
           formatted("%.2f", entry.validation.error / entry.validation.bound),
           against(entry),
-          std::to_string(entry.evaluations) + (entry.complete ? "" : ", interrupted"),
+          std::to_string(entry.evaluations) + (entry.complete ? "" : ", partial"),
           entry.time.substr(0, 10),
           entry.objective,
           to_string(entry.config)};
