@@ -7,7 +7,11 @@ namespace rnntune {
 
 std::span<const Variant* const> variants() {
   // In the order of preference for the built-in default.
-  static const std::vector<const Variant*> table{&cpu::cell_variant(), &cpu::unfused_variant()};
+  static const std::vector<const Variant*> table{
+      &cpu::cell_variant(),
+      &cpu::pointwise_variant(),
+      &cpu::unfused_variant(),
+  };
   return table;
 }
 

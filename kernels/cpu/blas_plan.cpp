@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/blas_plan.hpp"
 
+#include <cstring>
 #include <limits>
 
 namespace rnntune::cpu {
@@ -81,6 +82,19 @@ BlasChoice choose_blas(std::string_view value) {
   }
   const Blas* const one = find_blas(value);
   return {one, one, one};
+}
+
+void copy_block(const float* from, float* to, std::int64_t ld, Block block) {
+  if (block.empty()) return;
+  const std::size_t bytes = std::size_t(block.cols.size()) * sizeof(float);
+  for (std::int64_t r = block.rows.begin; r < block.rows.end; ++r) {
+    const std::int64_t at = r * ld + block.cols.begin;
+    if (from == nullptr) {
+      std::memset(to + at, 0, bytes);
+    } else {
+      std::memcpy(to + at, from + at, bytes);
+    }
+  }
 }
 
 TeamConfig TeamConfig::from(const Config& config) {

@@ -60,4 +60,13 @@ struct TeamConfig {
   static TeamConfig from(const Config& config);
 };
 
+// to[block] = from[block], both by rows; zeros where from is null.
+void copy_block(const float* from, float* to, std::int64_t ld, Block block);
+
+// The states [B,H] of one layer of [L,B,H]; null where the caller has none.
+template <class T>
+T* layer_of(T* states, std::int64_t layer, std::int64_t size) {
+  return states == nullptr ? nullptr : states + layer * size;
+}
+
 }  // namespace rnntune::cpu

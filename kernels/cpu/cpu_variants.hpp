@@ -7,6 +7,7 @@
 namespace rnntune::cpu {
 
 const Variant& cell_variant();
+const Variant& pointwise_variant();
 const Variant& unfused_variant();
 
 }  // namespace rnntune::cpu

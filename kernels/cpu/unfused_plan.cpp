@@ -14,25 +14,6 @@ In part(const float* data, std::int64_t ld, Block block, std::int64_t column = 0
   return {data + block.rows.begin * ld + column + block.cols.begin, ld};
 }
 
-// to[block] = from[block], both [samples, ld]; zeros where from is null.
-void copy_block(const float* from, float* to, std::int64_t ld, Block block) {
-  if (block.empty()) return;
-  const std::size_t bytes = std::size_t(block.cols.size()) * sizeof(float);
-  for (std::int64_t r = block.rows.begin; r < block.rows.end; ++r) {
-    const std::int64_t at = r * ld + block.cols.begin;
-    if (from == nullptr) {
-      std::memset(to + at, 0, bytes);
-    } else {
-      std::memcpy(to + at, from + at, bytes);
-    }
-  }
-}
-
-template <class T>
-T* layer_of(T* states, std::int64_t layer, std::int64_t size) {
-  return states == nullptr ? nullptr : states + layer * size;
-}
-
 }  // namespace
 
 UnfusedPlan::UnfusedPlan(const Problem& problem, const Elementwise& kernels, const TeamConfig& team)
