@@ -30,7 +30,8 @@ function colourRange(names, t) {
 function config(t) {
   const axis = {domainColor: t.line, tickColor: t.line, gridColor: t.grid, labelColor: t.muted,
                 titleColor: t.muted, labelFont: t.sans, titleFont: t.sans, labelFontSize: 12,
-                titleFontSize: 12, titleFontWeight: 500, titlePadding: 10, labelPadding: 5};
+                titleFontSize: 12, titleFontWeight: 500, titlePadding: 10, labelPadding: 5,
+                labelOverlap: "greedy", labelSeparation: 6};
   return {background: null, axis,
           text: {font: t.sans, fontSize: 12, fill: t.text},
           legend: {labelColor: t.text, titleColor: t.muted, labelFont: t.sans, titleFont: t.sans,
@@ -47,21 +48,23 @@ function timeText(us) {
 
 // Axis ticks of a range of times that rarely spans a decade: 1, 2 and 5 of each, or finer.
 function logTicks(low, high) {
-  for (const steps of [[1], [1, 2, 5], [1, 1.5, 2, 3, 5, 7], [1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5,
-                       4, 4.5, 5, 5.5, 6, 6.5, 7, 7.5, 8, 8.5, 9, 9.5]]) {
+  for (const steps of [[1], [1, 2, 5], [1, 1.5, 2, 3, 5, 7], [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8],
+                       [1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2, 2.2, 2.5, 2.8, 3, 3.2, 3.5, 4, 4.5,
+                        5, 5.5, 6, 6.5, 7, 7.5, 8, 8.5, 9, 9.5]]) {
     const ticks = [];
     for (let e = Math.floor(Math.log10(low)); e <= Math.ceil(Math.log10(high)); ++e) {
       ticks.push(...steps.map((s) => Number((s * 10 ** e).toPrecision(3))));
     }
     const inside = ticks.filter((v) => v >= low && v <= high);
-    if (inside.length >= 4) return inside;
+    if (inside.length >= 5) return inside;
   }
   return undefined;
 }
 
 function base(t, width, height, more) {
   return {$schema: "https://vega.github.io/schema/vega/v5.json", config: config(t), width, height,
-          autosize: {type: "fit-x", contains: "padding"}, padding: 0, ...more};
+          autosize: {type: "fit-x", contains: "padding"},
+          padding: {left: 0, right: 2, top: 0, bottom: 5}, ...more};
 }
 
 /* ---- ratios ---- */
@@ -140,7 +143,7 @@ function rooflineData() {
   return {dots, limits: shown.length ? shown : data.limits.filter((l) => l.peak_gflops)};
 }
 
-function roofs(limits, left, right) {
+function roofs(limits, left, right, bottom) {
   const lines = [], labels = [];
   const most = Math.max(...limits.map((l) => l.threads));
   for (const l of limits) {
@@ -160,7 +163,8 @@ function roofs(limits, left, right) {
           {title: "Read bandwidth, " + unit, "GB/s": digits3(b.gbytes_per_s),
            "working set per thread": b.label});
       if (l.threads === most) {
-        labels.push({x: left, y: left * b.gbytes_per_s, slope: true,
+        const x = Math.max(left, 1.25 * bottom / b.gbytes_per_s);
+        labels.push({x, y: x * b.gbytes_per_s, slope: true,
                      text: digits3(b.gbytes_per_s) + " GB/s, " + b.label});
       }
     }
@@ -179,7 +183,7 @@ function rooflineSpec(t, width) {
   const top = Math.max(...peaks) * 1.8;
   const bottom = Math.min(...dots.map((d) => d.y / 2), ...peaks.map((p) => p / 30));
   const height = Math.round(Math.max(300, Math.min(460, width * 0.46)));
-  const {lines, labels} = roofs(limits, left, right);
+  const {lines, labels} = roofs(limits, left, right, bottom);
   const threads = [...new Set(lines.map((l) => l.threads))];
   const point = {x: {scale: "x", field: "x"}, y: {scale: "y", field: "y"}};
   const shades = threads.map((_, i) => t.series[[0, 2, 3, 4][i % 4]]);
@@ -189,9 +193,9 @@ function rooflineSpec(t, width) {
     scales: [{name: "x", type: "log", domain: [left, right], range: "width"},
              {name: "y", type: "log", domain: [bottom, top], range: "height"},
              {name: "colour", type: "ordinal", domain: threads, range: shades}],
-    axes: [{orient: "bottom", scale: "x", grid: true, tickCount: 6, format: ".3~r",
+    axes: [{orient: "bottom", scale: "x", grid: true, format: ".3~r",
             values: logTicks(left, right), title: "FLOP per byte moved"},
-           {orient: "left", scale: "y", grid: true, tickCount: 5, format: ".3~r",
+           {orient: "left", scale: "y", grid: true, format: ".3~r",
             values: logTicks(bottom, top), title: "GFLOP/s"}],
     legends: [{stroke: "colour", orient: "top", direction: "horizontal", symbolType: "stroke",
                symbolStrokeWidth: 2.5, offset: 8, title: "measured limits at",
@@ -205,6 +209,11 @@ function rooflineSpec(t, width) {
                     signal: "indexof(datum.id, 'peak') === 0 ? 2.5 : 1.4"},
                   strokeOpacity: {signal: "indexof(datum.id, 'peak') === 0 ? 1 : 0.75"},
                   tooltip: {field: "tip"}}}}]}]},
+      {type: "text", name: "limit", from: {data: "labels"}, interactive: false, encode: {update: {
+        ...point, text: {field: "text"}, fill: {value: t.muted}, fontSize: {value: 11},
+        align: {signal: "datum.slope ? 'left' : 'right'"}, dx: {signal: "datum.slope ? 5 : -4"},
+        dy: {value: -5}, angle: {signal: "datum.slope ? " + slopeAngle(left, right, bottom, top) +
+                                         " : 0"}}}},
       {type: "rule", from: {data: "dots"}, interactive: false, encode: {update: {
         x: {scale: "x", field: "x"}, y: {scale: "y", field: "y"},
         y2: {scale: "y", signal: "datum.bound || datum.y"}, stroke: {value: t.mark},
@@ -219,13 +228,9 @@ function rooflineSpec(t, width) {
       {type: "text", from: {data: "dot"}, interactive: false, encode: {update: {
         text: {field: "datum.name"}, fontWeight: {value: 600}, fill: {value: t.text}}},
        transform: [{type: "label", size: {signal: "[width, height]"}, offset: [4],
+                    avoidMarks: ["limit"],
                     anchor: ["right", "bottom-right", "top-right", "left", "bottom-left",
-                             "top-left", "bottom", "top"]}]},
-      {type: "text", from: {data: "labels"}, interactive: false, encode: {update: {
-        ...point, text: {field: "text"}, fill: {value: t.muted}, fontSize: {value: 11},
-        align: {signal: "datum.slope ? 'left' : 'right'"}, dx: {signal: "datum.slope ? 5 : -4"},
-        dy: {value: -5}, angle: {signal: "datum.slope ? " + slopeAngle(left, right, bottom, top) +
-                                         " : 0"}}}}]});
+                             "top-left", "bottom", "top"]}]}]});
 }
 
 // On log axes every bandwidth line has the same slope; in degrees on this chart.
@@ -285,7 +290,7 @@ function landscapeSpec(t, width) {
              {name: "colour", type: "ordinal", domain: colours,
               range: colourRange(colours, t)}],
     axes: [{orient: "bottom", scale: "x", grid: true, domain: false, ticks: false,
-            values: logTicks(low, high), title: "step time", labelOverlap: "greedy", 
+            values: logTicks(low, high), title: "step time", 
             encode: {labels: {update: {text: {signal: timeLabel}}}}},
            {orient: "left", scale: "y", domain: false, ticks: false, labelColor: t.text,
             labelLimit: Math.max(90, width * 0.32)}],
@@ -305,7 +310,7 @@ function landscapeSpec(t, width) {
         fill: {value: t.muted}}}},
       {type: "symbol", from: {data: "rows"}, encode: {update: {
         ...place,
-        fill: {scale: "colour", field: "colour"}, fillOpacity: {value: 0.7},
+        fill: {scale: "colour", field: "colour"}, fillOpacity: {value: 0.8},
         stroke: {value: t.bg}, strokeWidth: {value: 0.6}, size: {value: 52},
         tooltip: {field: "tip"}},
         hover: {fillOpacity: {value: 1}, stroke: {value: t.mark}}}},

@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 
 namespace rnntune::reports {
 namespace {
@@ -39,8 +41,10 @@ bool is_valid(const Interval& time_us) { return is_valid_time(time_us.median); }
 std::string format_number(double value, int digits) {
   if (!std::isfinite(value)) return kInvalid;
   if (value == 0) return "0";
-  const int magnitude = static_cast<int>(std::floor(std::log10(std::fabs(value)))) + 1;
   std::array<char, 400> text{};
+  // The exponent after rounding: 999.7 with three digits has one more than before.
+  std::snprintf(text.data(), text.size(), "%.*e", digits - 1, value);
+  const int magnitude = std::atoi(std::strchr(text.data(), 'e') + 1) + 1;
   std::snprintf(text.data(), text.size(), "%.*f", std::clamp(digits - magnitude, 0, 12), value);
   return text.data();
 }
@@ -52,6 +56,7 @@ std::string format_time(double time_us) {
 }
 
 std::string format_time_interval(const Interval& time) {
+  if (std::isnan(time.low) || std::isnan(time.high)) return kNoInterval;
   if (!is_valid(time) || !is_valid_time(time.low) || !is_valid_time(time.high)) return kInvalid;
   const Unit unit = unit_of(time.median, kTimeUnits);
   return format_number(time.low / unit.scale, 4) + " to " +
@@ -74,7 +79,9 @@ std::string format_gflops(double gflops) {
 std::string format_bytes(std::int64_t bytes) {
   if (bytes < 0) return kInvalid;
   const Unit unit = unit_of(static_cast<double>(bytes), kByteUnits);
-  return format_number(static_cast<double>(bytes) / unit.scale, 3) + " " + unit.name;
+  const double value = static_cast<double>(bytes) / unit.scale;
+  const bool whole = value == std::floor(value);
+  return format_number(value, whole ? 1 : 3) + " " + unit.name;
 }
 
 std::string format_error(double error) {

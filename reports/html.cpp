@@ -72,6 +72,15 @@ std::string class_of(const Column& column, const Cell& cell) {
   return classes;
 }
 
+// May break after a comma, as configs do.
+std::string breakable(std::string_view text) {
+  std::string safe = escaped(text);
+  for (std::size_t at = 0; (at = safe.find(',', at)) != std::string::npos; ++at) {
+    safe.insert(at + 1, "<wbr>");
+  }
+  return safe;
+}
+
 // The label is what a narrow page shows beside the cell, where it has no header row.
 std::string cell_html(const Column& column, const Cell& cell) {
   std::string attributes = attribute("class", class_of(column, cell)) + " " +
@@ -85,7 +94,7 @@ std::string cell_html(const Column& column, const Cell& cell) {
     content += tag("span", "class=\"meter\" aria-hidden=\"true\"",
                    tag("i", attribute("style", "width:" + format_number(share, 3) + "%"), ""));
   }
-  if (!cell.detail.empty()) content += tag("span", "class=\"detail\"", escaped(cell.detail));
+  if (!cell.detail.empty()) content += tag("span", "class=\"detail\"", breakable(cell.detail));
   return tag("td", attributes, content);
 }
 
@@ -180,7 +189,8 @@ std::string commands_html(const Report& report) {
 
 std::string subtitle(const Report& report) {
   std::string text = report.device;
-  for (const std::string& part : {report.time, report.library}) {
+  const std::string library = report.library.empty() ? "" : "rnntune " + report.library;
+  for (const std::string& part : {report.time, library}) {
     if (!part.empty()) text += (text.empty() ? "" : " \u00b7 ") + part;
   }
   return text;

@@ -13,6 +13,11 @@ function element(name, text, attributes = {}) {
   return made;
 }
 
+// Text that may break after a comma.
+function breakable(text) {
+  return text.split(/(?<=,)/).flatMap((part, i) => i ? [element("wbr", null), part] : [part]);
+}
+
 function showTip(_, event, item, value) {
   const tip = byId("tip");
   if (!value) {
@@ -85,7 +90,9 @@ function fillFastest() {
   byId("fastest").tBodies[0].replaceChildren(...fastest.map((attempt, index) => {
     const row = element("tr", null);
     const toBest = attempt.time_us.median / fastest[0].time_us.median;
-    row.append(element("td", String(index + 1), {class: "number"}), element("td", attempt.config),
+    const config = element("td", null);
+    config.append(...breakable(attempt.config));
+    row.append(element("td", String(index + 1), {class: "number"}), config,
                element("td", attempt.label, {class: "number"}),
                element("td", toBest.toFixed(3) + "\u00d7", {class: "number"}));
     return row;

@@ -11,14 +11,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-bool is_drawable(const Interval& interval) {
-  return std::isfinite(interval.median) && interval.median > 0 && std::isfinite(interval.low) &&
-         interval.low > 0 && std::isfinite(interval.high) && interval.high > 0;
-}
+bool is_drawable(double value) { return std::isfinite(value) && value > 0; }
 
+// An interval that is none, of too few samples, shrinks to its median.
 Json interval_data(const std::optional<Interval>& interval) {
-  if (!interval || !is_drawable(*interval)) return nullptr;
-  return Json{{"median", interval->median}, {"low", interval->low}, {"high", interval->high}};
+  if (!interval || !is_drawable(interval->median)) return nullptr;
+  const bool bounded = is_drawable(interval->low) && is_drawable(interval->high);
+  return Json{{"median", interval->median},
+              {"low", bounded ? interval->low : interval->median},
+              {"high", bounded ? interval->high : interval->median}};
 }
 
 Json time_data(const std::optional<Interval>& time_us) {
@@ -26,7 +27,7 @@ Json time_data(const std::optional<Interval>& time_us) {
 }
 
 Json number_data(const std::optional<double>& value) {
-  return value && std::isfinite(*value) && *value > 0 ? Json(*value) : Json(nullptr);
+  return value && is_drawable(*value) ? Json(*value) : Json(nullptr);
 }
 
 Json opponent_data(const Opponent& opponent) {
@@ -77,7 +78,7 @@ Json problem_data(const ProblemReport& problem) {
 Json limits_data(const MachineLimits& limits) {
   Json bandwidth = Json::array();
   for (const Bandwidth& point : limits.read_bandwidth) {
-    if (!(std::isfinite(point.gbytes_per_s) && point.gbytes_per_s > 0)) continue;
+    if (!is_drawable(point.gbytes_per_s)) continue;
     bandwidth.push_back({{"label", format_bytes(point.working_set_bytes)},
                          {"bytes", point.working_set_bytes},
                          {"gbytes_per_s", point.gbytes_per_s}});

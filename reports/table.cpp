@@ -64,15 +64,17 @@ Cell ratio_cell(const ProblemReport& problem, const std::string& name) {
   if (!opponent || !opponent->ratio) return {kMissing, "", {}, Tone::plain};
   if (!is_valid_ratio(opponent->ratio)) return {kInvalid, "", {}, Tone::bad};
   const Interval& ratio = *opponent->ratio;
-  return {format_ratio(ratio.median),
-          format_number(ratio.low, 3) + " to " + format_number(ratio.high, 3), ratio.median,
-          tone_of(ratio)};
+  const bool bounded = std::isfinite(ratio.low) && std::isfinite(ratio.high);
+  return {
+      format_ratio(ratio.median),
+      bounded ? format_number(ratio.low, 3) + " to " + format_number(ratio.high, 3) : kNoInterval,
+      ratio.median, tone_of(ratio)};
 }
 
 Cell validation_cell(const ProblemReport& problem) {
   if (!problem.validation) return {kMissing, "", {}, Tone::plain};
   const Validation& v = *problem.validation;
-  const std::string detail = "bound " + format_error(v.bound) + ", " + v.reference;
+  const std::string detail = "of " + format_error(v.bound);
   const bool passed = v.error <= v.bound;
   return {format_error(v.error), detail, v.error, passed ? Tone::good : Tone::bad};
 }
@@ -88,6 +90,9 @@ Cell memory_cell(const ProblemReport& problem) {
 std::string tried_detail(const ProblemReport& problem) {
   std::string detail = problem.space > 0 ? "of " + std::to_string(problem.space) : "";
   if (!problem.complete) detail += detail.empty() ? "incomplete" : ", incomplete";
+  if (!problem.tied.empty()) {
+    detail += (detail.empty() ? "" : ", ") + std::to_string(problem.tied.size()) + " tied";
+  }
   return detail;
 }
 
@@ -104,8 +109,6 @@ std::vector<Cell> summary_row(const ProblemReport& problem, const std::vector<st
   for (const std::string& name : names) row.push_back(ratio_cell(problem, name));
   row.push_back(validation_cell(problem));
   row.push_back(memory_cell(problem));
-  row.push_back({std::to_string(problem.tied.size()), "", static_cast<double>(problem.tied.size()),
-                 Tone::plain});
   row.push_back({std::to_string(problem.evaluations), tried_detail(problem),
                  static_cast<double>(problem.evaluations), Tone::plain});
   return row;
@@ -155,11 +158,12 @@ Table summary_table(const Report& report) {
   }
   table.columns.insert(
       table.columns.end(),
-      {{"Error", "max|out - reference| / rms(reference) of the tensor closest to its bound.",
+      {{"Error",
+        "max|out - reference| / rms(reference) of the tensor closest to its bound, and that bound.",
         Kind::number},
        {"Memory", "Reserve and workspace together.", Kind::number},
-       {"Tied", "Other configs that could not be told apart from the best.", Kind::number},
-       {"Tried", "Configs evaluated.", Kind::number}});
+       {"Tried", "Configs evaluated, and those that could not be told apart from the best.",
+        Kind::number}});
   for (const ProblemReport& problem : report.problems) {
     table.rows.push_back(summary_row(problem, names));
   }

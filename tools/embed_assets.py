@@ -19,8 +19,8 @@ PACKAGES = ["vega-util", "vega-time", "vega-format", "vega-canvas", "vega-loader
             "vega-view", "vega-interpreter"]
 IMPORTED_AS = {"vega-selection": "vega-selections"}
 
-HEAD = """/* Vega (https://vega.github.io), Copyright 2015-2021 UW Interactive Data Lab, BSD-3-Clause.
-   It contains D3 (https://d3js.org), Copyright Mike Bostock, ISC. */
+HEAD = """/* Vega (https://vega.github.io), Copyright 2015-2021 UW Interactive Data Lab,
+   BSD-3-Clause. It contains D3 (https://d3js.org), Copyright Mike Bostock, ISC. */
 (function () {
 const modules = {};
 const require = (name) => {

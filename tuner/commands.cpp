@@ -9,11 +9,12 @@ extern const Command kDevices;
 extern const Command kSpace;
 extern const Command kTune;
 extern const Command kVerify;
+extern const Command kReport;
 extern const Command kDb;
 
 // In the order of --help.
 std::span<const Command* const> commands() {
-  static constexpr std::array table{&kDevices, &kSpace, &kTune, &kVerify, &kDb};
+  static constexpr std::array table{&kDevices, &kSpace, &kTune, &kVerify, &kReport, &kDb};
   return table;
 }
 

@@ -142,4 +142,27 @@ std::string from_json(const Json& json, Record& record) {
   return {};
 }
 
+std::string from_json(const Json& json, Final& final) {
+  for (const char* field : {"problem", "config", "time_us"}) {
+    if (!json.contains(field)) return std::string(".") + field + ": missing";
+  }
+  final.problem = get_or<std::string>(json, "problem", "");
+  if (std::string why = decode(json["config"], final.config); !why.empty()) return ".config" + why;
+  if (std::string why = decode_time(json["time_us"], final.time_us); !why.empty()) {
+    return ".time_us" + why;
+  }
+  for (const Json& config : get_or(json, "tied", Json::array())) {
+    std::string why = decode(config, final.tied.emplace_back());
+    if (!why.empty()) return ".tied" + why;
+  }
+  for (const Json& against : get_or(json, "against", Json::array())) {
+    std::string why = decode(against, final.against.emplace_back());
+    if (!why.empty()) return ".against" + why;
+  }
+  final.evaluations = get_or<std::int64_t>(json, "evaluations", 0);
+  final.space = get_or<std::int64_t>(json, "space", 0);
+  final.complete = get_or(json, "complete", false);
+  return {};
+}
+
 }  // namespace rnntune::tuner

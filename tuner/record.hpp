@@ -73,5 +73,6 @@ Json to_json(const Final& final);
 // Why the JSON is no such record, or an empty string.
 std::string from_json(const Json& json, Attempt& attempt);
 std::string from_json(const Json& json, Record& record);
+std::string from_json(const Json& json, Final& final);
 
 }  // namespace rnntune::tuner
