@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -45,6 +46,10 @@ Result<Journal> Journal::open(const std::string& path, const std::string& device
   const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0) return Error{ErrorCode::bad_file, failure(path)};
   Journal journal(path, file);
+  struct stat status {};
+  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
+    return Error{ErrorCode::bad_file, "journal '" + path + "': expected a regular file"};
+  }
   if (flock(file, LOCK_EX | LOCK_NB) != 0) {
     return Error{ErrorCode::bad_file, "journal '" + path + "' is in use by another run"};
   }
