@@ -275,8 +275,8 @@ Result<Json> parse_json(std::string_view text, const std::string& path) {
   const std::size_t sentence = place.what.find("] ");
   if (sentence != std::string::npos) place.what.erase(0, sentence + 2);
   return Error{ErrorCode::bad_file, path + ": not valid JSON at byte " +
-                                        std::to_string(std::min(place.position, text.size())) + " of " +
-                                        std::to_string(text.size()) + ": " + place.what};
+                                        std::to_string(std::min(place.position, text.size())) +
+                                        " of " + std::to_string(text.size()) + ": " + place.what};
 }
 
 std::string dump(const Json& json) {
