@@ -19,6 +19,7 @@ using testing::HasSubstr;
 class SimulatedClock : public Clock {
  public:
   double now_us() override { return now_; }
+  double cpu_us() override { return 2 * now_; }
   void advance(double us) { now_ += us; }
 
  private:

@@ -9,12 +9,13 @@ extern const Command kDevices;
 extern const Command kSpace;
 extern const Command kTune;
 extern const Command kVerify;
+extern const Command kBench;
 extern const Command kReport;
 extern const Command kDb;
 
 // In the order of --help.
 std::span<const Command* const> commands() {
-  static constexpr std::array table{&kDevices, &kSpace, &kTune, &kVerify, &kReport, &kDb};
+  static constexpr std::array table{&kDevices, &kSpace, &kTune, &kVerify, &kBench, &kReport, &kDb};
   return table;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 
 namespace rnntune::tuner {
 namespace {
@@ -18,6 +19,11 @@ class SteadyClock : public Clock {
   double now_us() override {
     const auto since = std::chrono::steady_clock::now().time_since_epoch();
     return std::chrono::duration<double, std::micro>(since).count();
+  }
+  double cpu_us() override {
+    timespec spent{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent);
+    return static_cast<double>(spent.tv_sec) * 1e6 + static_cast<double>(spent.tv_nsec) * 1e-3;
   }
 };
 
@@ -54,9 +60,11 @@ class Stopwatch {
 
   // Time of a step in microseconds.
   Result<double> sample() {
+    const double cpu_start = clock_.cpu_us();
     const double start = clock_.now_us();
     if (Status status = repeat(steps_); !status.ok()) return status.error();
     const double time = clock_.now_us() - start;
+    cpu_us_ = (clock_.cpu_us() - cpu_start) / steps_;
     if (!(time > 0)) {
       return Error{ErrorCode::internal, "timer resolution: " + std::to_string(steps_) +
                                             " steps took no measurable time"};
@@ -72,6 +80,7 @@ class Stopwatch {
   }
 
   int steps() const { return steps_; }
+  double cpu_us() const { return cpu_us_; }  // per step, of the last sample
 
  private:
   static bool steady(const std::vector<double>& times) {
@@ -85,6 +94,7 @@ class Stopwatch {
   const MeasurePolicy& policy_;
   Clock& clock_;
   int steps_ = 1;
+  double cpu_us_ = 0;
 };
 
 bool lost_race(const Timing& timing, const MeasurePolicy& policy) {
@@ -119,7 +129,7 @@ bool converged(const Comparison& comparison, double target) {
 // One A B C C B A round; adds a sample to each timing.
 Status round(std::vector<Stopwatch>& watches, Comparison& comparison) {
   const std::size_t count = watches.size();
-  std::vector<double> sums(count, 0);
+  std::vector<double> sums(count, 0), cpu_sums(count, 0);
   for (std::size_t turn = 0; turn < 2 * count; ++turn) {
     const std::size_t i = turn < count ? turn : 2 * count - 1 - turn;
     const auto& earlier = comparison.timings[i].samples_us;
@@ -129,9 +139,11 @@ Status round(std::vector<Stopwatch>& watches, Comparison& comparison) {
     const Result<double> time = watches[i].sample();
     if (!time.ok()) return time.error();
     sums[i] += *time;
+    cpu_sums[i] += watches[i].cpu_us();
   }
   for (std::size_t i = 0; i < count; ++i) {
     comparison.timings[i].samples_us.push_back(sums[i] / 2);
+    comparison.timings[i].cpu_us.push_back(cpu_sums[i] / 2);
   }
   return {};
 }
@@ -176,6 +188,7 @@ Result<Timing> measure(const Step& step, const MeasurePolicy& policy, Clock& clo
     const Result<double> time = watch.sample();
     if (!time.ok()) return time.error();
     timing.samples_us.push_back(*time);
+    timing.cpu_us.push_back(watch.cpu_us());
     timing.summary = summarize(timing.samples_us);
     timing.cost_us = clock.now_us() - start;
     if (const auto stop = why_stop(timing, policy, timing.cost_us)) {

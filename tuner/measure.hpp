@@ -17,7 +17,8 @@ namespace rnntune::tuner {
 class Clock {
  public:
   virtual ~Clock() = default;
-  virtual double now_us() = 0;  // monotonic
+  virtual double now_us() = 0;      // monotonic
+  virtual double cpu_us() = 0;      // spent by all threads of the process
 };
 
 // The machine's monotonic clock.
@@ -43,6 +44,7 @@ inline constexpr double kClearlySlower = 1.1;
 
 struct Timing {
   std::vector<double> samples_us;  // per step
+  std::vector<double> cpu_us;      // per step, of all threads, spinning included
   Summary summary;
   Stop stop = Stop::converged;
   int steps_per_sample = 1;

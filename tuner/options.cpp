@@ -82,10 +82,14 @@ void add_against_option(CLI::App& app, Options& options) {
       ->delimiter(',');
 }
 
-void add_search_options(CLI::App& app, Options& options) {
+void add_budget_option(CLI::App& app, Options& options) {
   app.add_option("--budget", options.budget_s, "seconds for each problem")
       ->capture_default_str()
       ->check(kPositiveSeconds);
+}
+
+void add_search_options(CLI::App& app, Options& options) {
+  add_budget_option(app, options);
   app.add_option("--evaluations", options.evaluations, "most configs tried for each problem")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   app.add_option("--timeout", options.timeout_s, "seconds for one config")

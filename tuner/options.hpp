@@ -41,6 +41,7 @@ void add_db_option(CLI::App& app, Options& options);        // --db
 void add_journal_option(CLI::App& app, Options& options);   // --journal
 void add_against_option(CLI::App& app, Options& options);   // --against
 void add_search_options(CLI::App& app, Options& options);   // --budget --evaluations --timeout
+void add_budget_option(CLI::App& app, Options& options);    // --budget
 void add_seed_option(CLI::App& app, Options& options);      // --seed
 void add_output_options(CLI::App& app, Options& options);   // --json --quiet
 

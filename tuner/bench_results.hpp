@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The results of `bench`, written by Google Benchmark's own JSON reporter, so that its compare.py
+// reads them. Order, interleaving and stop rule are ours: it only gets finished samples.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "rnntune/rnn.hpp"
+#include "tuner/contender.hpp"
+
+namespace rnntune::tuner {
+
+// One contender of one problem.
+struct BenchRow {
+  std::string problem_name;
+  Problem problem;
+  Contender contender;
+  Timing timing;
+  Summary ratio;     // its time over ours
+  std::string rung;  // how our config was found: "exact", "given", ...; empty: not ours
+};
+
+// peak_gflops: of the device's threads; 0 where unknown.
+void write_results(std::ostream& out, const std::vector<BenchRow>& rows, const DeviceInfo& device,
+                   double peak_gflops);
+
+}  // namespace rnntune::tuner

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// rnntune bench: the step that an application gets, timed interleaved with its opponents.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <memory>
+
+#include "lookup.hpp"
+#include "paths.hpp"
+#include "tuner/bench_results.hpp"
+#include "tuner/command.hpp"
+#include "tuner/evaluate.hpp"
+#include "tuner/interrupt.hpp"
+#include "tuner/options.hpp"
+#include "tuner/progress.hpp"
+
+namespace rnntune::tuner {
+namespace {
+
+struct BenchOptions : Options {
+  std::string config;
+  std::string out;
+  bool asked_against = false;  // named by the user: one that is absent is no success
+};
+
+std::string table_line(const BenchRow& row) {
+  const Summary& time = row.timing.summary;
+  const double gflops = step_flops(row.problem) / time.median * 1e-3;
+  char text[256];
+  const Interval interval = time.interval.value_or(Interval{});
+  std::snprintf(text, sizeof text, "  %-10s %11.5g us [%.5g, %.5g] %8.1f GFLOP/s",
+                row.contender.name.c_str(), time.median, interval.low, interval.high, gflops);
+  std::string line = text;
+  if (row.rung.empty()) {
+    const Interval ratio = row.ratio.interval.value_or(Interval{});
+    std::snprintf(text, sizeof text, "  ratio %.3f [%.3f, %.3f]", row.ratio.median, ratio.low,
+                  ratio.high);
+    line += text;
+  } else {
+    line += "  (" + row.rung + ")";
+  }
+  if (!row.contender.version.empty()) line += "  " + row.contender.version + ",";
+  return line + "  " + row.contender.algorithm;
+}
+
+class Bench {
+ public:
+  explicit Bench(const BenchOptions& options)
+      : options_(options),
+        device_(open_device(options)),
+        progress_(options.quiet),
+        table_(options.json ? stderr : stdout) {
+    check_contender_names(options.against, device_->info());
+    if (!options.out.empty()) require_writable("--out", options.out);
+  }
+
+  int run() {
+    const std::vector<NamedProblem> problems = load_problems(options_);
+    watch_interrupts();
+    for (const NamedProblem& named : problems) {
+      if (!interrupted()) compare(named);
+    }
+    write();
+    if (interrupted()) return kInterrupted;
+    if (failed_) return kCheckFailed;
+    return missing_ ? kInconclusive : kFine;
+  }
+
+ private:
+  // The config that an application would get, or the one given.
+  Explanation choose(const Problem& problem) const {
+    const DeviceInfo& info = device_->info();
+    const Space space(problem, info);
+    if (options_.config.empty()) {
+      return value_or_throw(
+          lookup(problem, info, {options_.db}, default_databases(), kernels_of(space, info)));
+    }
+    Explanation given;
+    given.rung = Rung::given;
+    given.config = value_or_throw(parse_config(options_.config));
+    const std::string why = space.why_not(given.config);
+    if (why.empty()) return given;
+    throw BadInput("--config: not valid for " + to_string(problem) + ": " + why);
+  }
+
+  void compare(const NamedProblem& named) {
+    progress_.show(named.name, 0, "computing the reference");
+    const Explanation choice = choose(named.problem);
+    const Setting setting{device_, cases_.get(named.problem, options_.seed)};
+    Record record;
+    std::optional<Contender> ours = prepare(setting, choice.config, record);
+    if (!ours) return fail(named, setting, choice.config, record);
+    ours->name = "rnntune";
+    std::vector<Contender> contenders;
+    contenders.push_back(std::move(*ours));
+    for (const std::string& name : options_.against) add_opponent(named, setting, name, contenders);
+    time(named, to_string(choice.rung), std::move(contenders));
+  }
+
+  void add_opponent(const NamedProblem& named, const Setting& setting, const std::string& name,
+                    std::vector<Contender>& contenders) {
+    progress_.show(named.name, 0.1, "preparing " + name);
+    std::vector<std::string> notes;
+    Result<Contender> opponent = find_contender(setting, name, notes);
+    if (opponent.ok()) return contenders.push_back(std::move(opponent.value()));
+    progress_.say(named.name + ": no " + name + ": " + opponent.error().message);
+    missing_ = missing_ || options_.asked_against;
+  }
+
+  void time(const NamedProblem& named, const char* rung, std::vector<Contender> contenders) {
+    progress_.show(named.name, 0.3, "timing");
+    std::vector<Step> steps;
+    for (const Contender& contender : contenders) steps.push_back(contender.step);
+    MeasurePolicy policy;
+    policy.budget_us = options_.budget_s * 1e6 / static_cast<double>(contenders.size());
+    const Result<Comparison> result = measure_interleaved(steps, policy, steady_clock());
+    progress_.clear();
+    if (!result.ok()) throw std::runtime_error(named.name + ": " + result.error().message);
+    std::fprintf(table_, "%s: %s\n", named.name.c_str(), to_string(named.problem).c_str());
+    for (std::size_t i = 0; i < contenders.size(); ++i) {
+      // The row outlives the problem; what the step owns may be large.
+      contenders[i].step = nullptr;
+      rows_.push_back({named.name, named.problem, contenders[i], result->timings[i],
+                       result->ratios[i], i == 0 ? rung : ""});
+      std::fprintf(table_, "%s\n", table_line(rows_.back()).c_str());
+    }
+    if (result->stop != Stop::converged) {
+      std::fprintf(table_, "  stopped by %s before every ratio was known to 1%%\n",
+                   to_string(result->stop));
+    }
+    std::fflush(table_);
+  }
+
+  void fail(const NamedProblem& named, const Setting& setting, const Config& config,
+            const Record& record) {
+    failed_ = true;
+    progress_.clear();
+    std::fprintf(stderr, "FAILED %s: %s: %s\n  repeat: %s\n", named.name.c_str(),
+                 to_string(record.outcome), record.reason.c_str(),
+                 repro_command(setting, config).c_str());
+  }
+
+  void write() {
+    if (!options_.json && options_.out.empty()) return;
+    const DeviceInfo& info = device_->info();
+    const double peak = limits_of(info).peak_gflops(info.threads);
+    if (options_.json) write_results(std::cout, rows_, info, peak);
+    if (options_.out.empty()) return;
+    std::ofstream file(options_.out);
+    write_results(file, rows_, info, peak);
+    file.close();
+    if (!file) throw BadInput("--out: cannot write '" + options_.out + "'");
+  }
+
+  const BenchOptions& options_;
+  std::shared_ptr<Device> device_;
+  CaseCache cases_;
+  Progress progress_;
+  std::FILE* table_;
+  std::vector<BenchRow> rows_;
+  bool failed_ = false;
+  bool missing_ = false;
+};
+
+}  // namespace
+
+extern const Command kBench;
+const Command kBench{
+    "bench", "Time the tuned step against its opponents, interleaved", [](CLI::App& app) -> Run {
+      auto options = std::make_shared<BenchOptions>();
+      options->against = {"unfused", "onednn"};
+      add_device_options(app, *options);
+      add_problem_options(app, *options);
+      add_db_option(app, *options);
+      add_against_option(app, *options);
+      add_budget_option(app, *options);
+      app.add_option("--config", options->config, "time this config, not the database's");
+      app.add_option("--out", options->out, "write Google Benchmark JSON to this file");
+      add_seed_option(app, *options);
+      add_output_options(app, *options);
+      return [=, &app] {
+        options->asked_against = app.count("--against") > 0;
+        return Bench(*options).run();
+      };
+    }};
+
+}  // namespace rnntune::tuner
