@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "tuner/command.hpp"
-#include "tuner/database_write.hpp"
 #include "tuner/interrupt.hpp"
 #include "tuner/session.hpp"
 
@@ -61,7 +60,6 @@ int tune(const Options& options, const std::string& strategy) {
   const StrategyRow& row = chosen_strategy(strategy);
   const std::vector<NamedProblem> problems = load_problems(options);
   require_writable("--db", options.db);
-  throw_unless(check_writable(options.db));
   require_writable("--journal", options.journal);
   watch_interrupts();
   bool all = true;

@@ -117,6 +117,10 @@ void Journal::read_line(const Json& json, const std::string& device_key, bool& o
 void Journal::append(const Json& json) { write_all(file_, dump(json) + "\n", path_); }
 
 void Journal::write(const SessionHeader& header) {
+  Json problems = Json::array();
+  for (const auto& [name, problem] : header.problems) {
+    problems.push_back({{"name", name}, {"problem", problem}});
+  }
   append({{"format", "rnntune-journal"},
           {"version", 1},
           {"type", "session"},
@@ -126,7 +130,8 @@ void Journal::write(const SessionHeader& header) {
           {"environment", encode(header.environment)},
           {"seed", header.seed},
           {"strategy", header.strategy},
-          {"budget_s", header.budget_s}});
+          {"budget_s", header.budget_s},
+          {"problems", problems}});
 }
 
 void Journal::write(const Attempt& start) { append(to_json(start)); }

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "rnntune/device.hpp"
 #include "tuner/record.hpp"
@@ -21,6 +22,7 @@ struct SessionHeader {
   std::uint64_t seed = 1;
   std::string strategy;
   double budget_s = 0;
+  std::vector<std::pair<std::string, std::string>> problems;  // name and problem string
 };
 
 class Journal {

@@ -17,8 +17,8 @@ namespace rnntune::tuner {
 class Clock {
  public:
   virtual ~Clock() = default;
-  virtual double now_us() = 0;      // monotonic
-  virtual double cpu_us() = 0;      // spent by all threads of the process
+  virtual double now_us() = 0;  // monotonic
+  virtual double cpu_us() = 0;  // spent by all threads of the process
 };
 
 // The machine's monotonic clock.

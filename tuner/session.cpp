@@ -65,6 +65,13 @@ std::string why_no_winner(const Search& search) {
   return built_in.ok() ? "nothing was tried" : built_in.error().message;
 }
 
+// Everything that bad input can spoil is asked before the first file is made.
+Journal open_files(const Options& options, const DeviceInfo& device) {
+  check_contender_names(options.against, device);
+  throw_unless(check_writable(options.db));
+  return value_or_throw(Journal::open(options.journal, device.key));
+}
+
 Tuned summarize(const Search& search, std::optional<Final> winner) {
   Tuned tuned;
   tuned.named = search.named;
@@ -83,16 +90,22 @@ Session::Session(const Options& options, const StrategyRow& strategy)
     : options_(options),
       strategy_(strategy),
       device_(open_device(options)),
-      journal_(value_or_throw(Journal::open(options.journal, device_->info().key))),
+      journal_(open_files(options, device_->info())),
       limits_(limits_of(device_->info())),
-      progress_(options.quiet) {
-  check_contender_names(options.against, device_->info());
-}
+      progress_(options.quiet) {}
 
 void Session::run(const std::vector<NamedProblem>& problems,
                   const std::function<void(const Tuned&)>& done) {
-  journal_.write(SessionHeader{device_->info(), environment(), options_.seed, strategy_.name,
-                               std::isfinite(options_.budget_s) ? options_.budget_s : 0});
+  SessionHeader header;
+  header.device = device_->info();
+  header.environment = environment();
+  header.seed = options_.seed;
+  header.strategy = strategy_.name;
+  header.budget_s = std::isfinite(options_.budget_s) ? options_.budget_s : 0;
+  for (const NamedProblem& named : problems) {
+    header.problems.emplace_back(named.name, to_string(named.problem));
+  }
+  journal_.write(header);
   for (const NamedProblem& named : problems) {
     if (interrupted()) return;
     const Tuned tuned = tune(named);
