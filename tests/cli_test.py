@@ -18,7 +18,6 @@ import unittest
 
 PROGRAM = sys.argv.pop(1)
 TINY = "lstm:T3,B2,I4,H5"
-SMALL_PEAK = {"OMP_WAIT_POLICY": "passive"}
 
 
 class CommandTest(unittest.TestCase):
@@ -27,7 +26,7 @@ class CommandTest(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
         self.cwd = pathlib.Path(self.folder.name)
         self.env = dict(os.environ, XDG_CACHE_HOME=str(self.cwd / "cache"),
-                        XDG_DATA_HOME=str(self.cwd / "data"), **SMALL_PEAK)
+                        XDG_DATA_HOME=str(self.cwd / "data"), OMP_WAIT_POLICY="passive")
 
     def run_it(self, *args, code=0):
         done = subprocess.run([PROGRAM, *args], cwd=self.cwd, env=self.env, text=True,
@@ -140,7 +139,7 @@ class Commands(CommandTest):
         results = json.loads(done.stdout)
         written = json.loads((self.cwd / "results.json").read_text())
         self.assertEqual(len(written["benchmarks"]), len(results["benchmarks"]))
-        self.assertEqual(results["context"]["json_schema_version"], 1)
+        self.assertEqual(results["context"].get("json_schema_version", 1), 1)  # 1.8 and later
         self.assertIn("rnntune_device", results["context"])
         names = {row["run_name"].rsplit("/", 1)[1] for row in results["benchmarks"]}
         self.assertEqual(names, {"rnntune", "unfused"})
