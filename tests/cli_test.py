@@ -16,7 +16,7 @@ import tempfile
 import time
 import unittest
 
-PROGRAM = sys.argv.pop(1)
+PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
 TINY = "lstm:T3,B2,I4,H5"
 
 
@@ -108,7 +108,8 @@ class Commands(CommandTest):
         self.assertEqual(again["limits"], measured["limits"])
 
     def test_space(self):
-        problem = json.loads(self.run_it("space", "--problem", TINY, "--json").stdout)["problems"][0]
+        done = self.run_it("space", "--problem", TINY, "--json")
+        problem = json.loads(done.stdout)["problems"][0]
         branches = {branch["variant"]: branch for branch in problem["branches"]}
         self.assertIn("unfused", branches)
         total = sum(branch.get("configs", 0) for branch in branches.values())
@@ -188,7 +189,8 @@ class Tuning(CommandTest):
             self.assertLess(time.monotonic() - start, 120)
 
     def test_killed_and_started_again_it_repeats_no_finished_evaluation(self):
-        command = [PROGRAM, "tune", "--problem", TINY, "--against", "unfused", "--evaluations", "30"]
+        command = [PROGRAM, "tune", "--problem", TINY, "--against", "unfused",
+                   "--evaluations", "30"]
         process = subprocess.Popen(command, cwd=self.cwd, env=self.env,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         journal = self.cwd / "rnntune.journal.jsonl"
