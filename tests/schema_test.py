@@ -53,6 +53,7 @@ VALID = {
          "problems": [{"name": "a", "problem": PROBLEM}]},
         {"type": "start", "problem": PROBLEM, "config": CONFIG, "kernel_hash": "h"},
         OUTCOME,
+        {**OUTCOME, "time_us": {"median": 1e6, "samples": 3, "stop": "budget"}},
         {"type": "final", "problem": PROBLEM, "config": CONFIG, "time_us": TIME, "tied": [],
          "against": [AGAINST], "evaluations": 120, "space": 480, "complete": True}],
     "database": [{"format": "rnntune-database", "version": 1, "devices": [
@@ -79,7 +80,8 @@ BROKEN = {
                        (2, ["outcome"], "fine"), (2, ["time_us"], None),
                        (2, ["time_us", "median"], 0), (2, ["validation"], None),
                        (2, ["outcome"], "crashed"), (2, ["config", "params", "chunk"], 4),
-                       (3, ["tied"], None), (3, ["against", 0, "ratio"], None)],
+                       (3, ["time_us", "samples"], None),
+                       (4, ["tied"], None), (4, ["against", 0, "ratio"], None)],
     "database": [(0, ["format"], "other"), (0, ["devices", 0, "device", "key"], None),
                  (0, ["devices", 0, "entries", 0, "time_us", "low"], -1),
                  (0, ["devices", 0, "entries", 0, "validation"], None),
