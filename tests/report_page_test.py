@@ -84,7 +84,7 @@ def outcome(name, problem, config, median, random_):
 def session(problems):
     return {"format": "rnntune-journal", "version": 1, "type": "session", "time": STAMP,
             "library": "0.1.0", "device": DEVICE, "environment": ENVIRONMENT, "seed": 1,
-            "strategy": "exhaustive", "budget_s": 60, "suite": "quick",
+            "strategy": "exhaustive", "budget_s": 60,
             "problems": [{"name": p[0], "problem": p[1]} for p in problems]}
 
 

@@ -49,8 +49,7 @@ VALID = {
     "journal-record": [
         {"format": "rnntune-journal", "version": 1, "type": "session", "time": STAMP,
          "library": "0.1.0", "device": DEVICE, "environment": {}, "seed": 1,
-         "strategy": "exhaustive", "budget_s": 60, "suite": "s",
-         "problems": [{"name": "a", "problem": PROBLEM}]},
+         "strategy": "exhaustive", "budget_s": 60, "problems": [{"name": "a", "problem": PROBLEM}]},
         {"type": "start", "problem": PROBLEM, "config": CONFIG, "kernel_hash": "h"},
         OUTCOME,
         {**OUTCOME, "time_us": {"median": 1e6, "samples": 3, "stop": "budget"}},

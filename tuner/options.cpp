@@ -116,8 +116,10 @@ std::vector<NamedProblem> load_problems(const Options& options) {
     return !std::regex_search(candidate.name, filter) &&
            !std::regex_search(to_string(candidate.problem), filter);
   });
-  if (problems.empty()) throw BadInput("--filter: no problem matches '" + options.filter + "'");
-  return problems;
+  if (!problems.empty()) return problems;
+  std::string files;
+  for (const std::string& path : options.suites) files += (files.empty() ? " in " : ", ") + path;
+  throw BadInput("--filter: no problem matches '" + options.filter + "'" + files);
 }
 
 std::shared_ptr<Device> open_device(const Options& options) {
