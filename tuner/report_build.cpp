@@ -101,7 +101,7 @@ void add_entry(reports::ProblemReport& report, const DeviceRecord& device) {
 // A bench run times our config and its contenders anew; its rows replace the tuner's.
 void add_results(reports::ProblemReport& report, const ResultsView& results) {
   std::vector<reports::Opponent> against;
-  for (const BenchRow& row : results.rows) {
+  for (const ResultRow& row : results.rows) {
     if (row.problem != report.problem || !row.error.empty()) continue;
     if (row.contender == "rnntune") {
       set_time(report, row.time_us);
@@ -163,7 +163,7 @@ class Rows {
       for (const Entry& entry : sources_.database->entries) add(to_string(entry.problem));
     }
     if (sources_.results) {
-      for (const BenchRow& row : sources_.results->rows) {
+      for (const ResultRow& row : sources_.results->rows) {
         if (!row.problem.empty()) add(row.problem, row.name);
       }
     }
@@ -178,7 +178,7 @@ class Rows {
       if (known != sources_.journal->names.end()) name = known->second;
     }
     if (name.empty() && sources_.results) {
-      for (const BenchRow& row : sources_.results->rows) {
+      for (const ResultRow& row : sources_.results->rows) {
         if (row.problem == problem) name = row.name;
       }
     }

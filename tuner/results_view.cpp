@@ -45,7 +45,7 @@ std::string config_text(const Json& label) {
   return text_of(label, "config");
 }
 
-void fill_row(const Json& benchmark, BenchRow& row) {
+void fill_row(const Json& benchmark, ResultRow& row) {
   const Json label = nested(benchmark, "label");
   if (row.problem.empty()) row.problem = text_of(label, "problem");
   if (row.config.empty()) row.config = config_text(label);
@@ -72,8 +72,8 @@ TimeUs time_of(const std::vector<double>& samples) {
           .stop = ""};
 }
 
-std::vector<BenchRow> rows_of(const Json& benchmarks) {
-  std::vector<BenchRow> rows;
+std::vector<ResultRow> rows_of(const Json& benchmarks) {
+  std::vector<ResultRow> rows;
   std::vector<std::vector<double>> samples;
   std::map<std::string, std::size_t> places;
   for (const Json& benchmark : benchmarks) {

@@ -13,7 +13,7 @@
 namespace rnntune::tuner {
 
 // One contender on one problem, from its repetitions.
-struct BenchRow {
+struct ResultRow {
   std::string name;       // the suite's name for the problem
   std::string contender;  // "rnntune", "unfused", "onednn"
   std::string problem;
@@ -30,7 +30,7 @@ struct ResultsView {
   std::string library;
   Environment environment;
   DeviceInfo device;
-  std::vector<BenchRow> rows;
+  std::vector<ResultRow> rows;
 };
 
 Result<ResultsView> read_results(const std::string& path);
