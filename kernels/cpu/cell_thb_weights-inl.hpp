@@ -127,6 +127,13 @@ HWY_NOINLINE void thb_transpose(const ThbTranspose& p) {
     const std::int64_t height = rows - row < kTransposeBlock ? rows - row : kTransposeBlock;
     for (std::int64_t column = 0; column < p.columns; column += kTransposeBlock) {
       const std::int64_t left = p.columns - column;
+      // The caller's side lies in rows too far apart for the hardware to see a stream.
+      for (std::int64_t i = kTransposeBlock; i < 2 * kTransposeBlock; ++i) {
+        if (p.from_stride > p.to_stride)
+          __builtin_prefetch(p.from + (row + i) * p.from_stride + column);
+        else
+          __builtin_prefetch(p.to + (column + i) * p.to_stride + row, 1);
+      }
       transpose_block(p.from + row * p.from_stride + column, p.from_stride, height,
                       left < kTransposeBlock ? left : kTransposeBlock,
                       p.to + column * p.to_stride + row, p.to_stride);
