@@ -4,8 +4,8 @@
 // vectors along samples. Rows and columns below are of that order; a gate's array begins
 // gate_stride floats after the one before (i f g o).
 //
-// Bytes per unit and sample: 40 forward (pre-activations and c' in, activated gates, c and h out),
-// 52 backward; about 130 and 70 FLOPs with the activations. From L2 and beyond it is bound by
+// Bytes per unit and sample: 44 forward (pre-activations and c' in, activated gates, c and h out),
+// 56 backward; about 130 and 50 FLOPs with the activations. From L2 and beyond it is bound by
 // bandwidth, from L1 by the divisions of the activations.
 #pragma once
 
