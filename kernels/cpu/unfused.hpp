@@ -5,7 +5,7 @@
 //
 // Bytes of a time step and layer: the weights, 16 * H * (I + H), from the cache level or memory
 // that holds them, and 4 * B * H for each of the 28 operands of the elementwise operations forward,
-// 41 backward. FLOPs: 8 * H * (I + H) * B forward, twice that backward, all in products of B rows.
+// 39 backward. FLOPs: 8 * H * (I + H) * B forward, twice that backward, all in products of B rows.
 #pragma once
 
 #include <array>
