@@ -37,7 +37,8 @@ HWY_INLINE void backward_rows(const BackwardPanel& p, int v, std::int64_t row, i
   const float* tanh_c = cell.tanh_c + v * cell.tanh_c_stride + row * lanes();
   float* dc = cell.dc + v * cell.dc_stride + row * lanes();
   float* dbias = cell.dbias + v * 4 * lanes();
-  LstmGates<V> sum = load_gates(dbias);
+  const V zero = hn::Zero(f);
+  LstmGates<V> sum{zero, zero, zero, zero};
   for (int r = 0; r < rows; ++r) {
     V dh = hn::LoadU(f, dh_rec + (r * p.vectors + v) * lanes());
     dh = dh + load_some(units, cell.dy + (row + r) * cell.ldy + v * lanes());
@@ -50,7 +51,9 @@ HWY_INLINE void backward_rows(const BackwardPanel& p, int v, std::int64_t row, i
     store_gates(d, gates + r * 4 * lanes());
     sum = {sum.i + d.i, sum.f + d.f, sum.g + d.g, sum.o + d.o};
   }
-  store_gates(sum, dbias);
+  // Tile sums first: one chain over all T*B rows would lose digits.
+  const LstmGates<V> before = load_gates(dbias);
+  store_gates({before.i + sum.i, before.f + sum.f, before.g + sum.g, before.o + sum.o}, dbias);
 }
 
 template <int kVectors>

@@ -55,22 +55,34 @@ HWY_NOINLINE void weights(const WeightsTile& p) {
   panels[p.vectors - 1](p);
 }
 
+// Rows summed in one chain: thousands of rows in a single float sum would lose digits.
+constexpr std::int64_t kSumRows = 256;
+
 template <int kRows>
 struct NarrowTile {
   static HWY_INLINE void run(const WeightsNarrow& p, std::int64_t column) {
-    const F f;
-    V acc[kRows][4];
-    clear(acc);
-    multiply<kRows, 4>({p.a + column, 1, p.lda, p.dgates, 4 * lanes()}, p.rows, acc);
-    HWY_ALIGN float tile[kRows * 4 * HWY_MAX_BYTES / sizeof(float)];
-    RNNTUNE_UNROLL for (int r = 0; r < kRows; ++r) RNNTUNE_UNROLL for (int v = 0; v < 4; ++v) {
-      hn::Store(acc[r][v], f, tile + (r * 4 + v) * lanes());
-    }
+    HWY_ALIGN float tile[kRows * 4 * HWY_MAX_BYTES / sizeof(float)] = {};
+    for (std::int64_t row = 0; row < p.rows; row += kSumRows) add_rows(p, column, row, tile);
     for (int gate = 0; gate < 4; ++gate) {
       for (std::int64_t unit = 0; unit < p.units; ++unit) {
         float* dw = p.dw + gate * p.gate_stride + unit * p.ldw + column;
         for (int r = 0; r < kRows; ++r) dw[r] += tile[(r * 4 + gate) * lanes() + unit];
       }
+    }
+  }
+
+  static HWY_INLINE void add_rows(const WeightsNarrow& p, std::int64_t column, std::int64_t row,
+                                  float* tile) {
+    const F f;
+    V acc[kRows][4];
+    clear(acc);
+    const std::int64_t rows = p.rows - row < kSumRows ? p.rows - row : kSumRows;
+    multiply<kRows, 4>(
+        {p.a + row * p.lda + column, 1, p.lda, p.dgates + row * 4 * lanes(), 4 * lanes()}, rows,
+        acc);
+    RNNTUNE_UNROLL for (int r = 0; r < kRows; ++r) RNNTUNE_UNROLL for (int v = 0; v < 4; ++v) {
+      float* at = tile + (r * 4 + v) * lanes();
+      hn::Store(hn::Load(f, at) + acc[r][v], f, at);
     }
   }
 };
