@@ -96,8 +96,6 @@ constexpr std::int64_t kPackColumns = 16;  // a cache line of a row of w
 // Columns [0, count) of four units of one gate.
 HWY_INLINE void pack_four(const float* w, std::int64_t depth, std::int64_t count, float* packed) {
   const std::int64_t stride = 4 * lanes();
-  // Rows lie too far apart for the hardware to see a stream.
-  for (int r = 0; r < 4; ++r) __builtin_prefetch(w + r * depth + 2 * kPackColumns);
   std::int64_t k = 0;
 #if HWY_TARGET != HWY_SCALAR
   for (; k + 4 <= count; k += 4) transpose_4x4(w + k, depth, packed + k * stride, stride);
@@ -115,6 +113,11 @@ HWY_NOINLINE void pack(const PackBlock& p) {
     for (int gate = 0; gate < 4; ++gate) {
       const float* w = p.w + gate * p.gate_stride + k;
       float* packed = p.packed + k * stride + gate * lanes();
+      // The lines that come next, read and written: too far apart for the hardware to see streams.
+      for (std::int64_t i = 0; i < p.units; ++i)
+        __builtin_prefetch(w + i * p.depth + kPackColumns, 0, 2);
+      for (std::int64_t i = kPackColumns; i < 2 * kPackColumns; ++i)
+        __builtin_prefetch(packed + i * stride, 1, 3);
       std::int64_t unit = 0;
       for (; unit + 4 <= p.units; unit += 4)
         pack_four(w + unit * p.depth, p.depth, count, packed + unit);
