@@ -3,6 +3,7 @@
 // layer the recurrence backwards in time, then dx as one GEMM over all time steps. The gates in
 // memory become the gradients of the pre-activations, in place.
 #include <algorithm>
+#include <cassert>
 
 #include "cpu/cell_thb_plan.hpp"
 
@@ -124,6 +125,7 @@ void CellThbPlan::backward_input(const Member& me, const Call& call, const Layer
                                  const Tensors& t, float* dx_rows) const {
   const std::int64_t depth = 4 * problem_.hidden, input = layer.input;
   const std::int64_t block = block_panels(depth);
+  assert(!dx_rows || block * input * panel_vectors_ * kernels_.lanes <= scratch_floats_);
   const Lanes dx{inner_dy_.in(call.buffers.workspace), input, call.extent.time};
   const float* weights = layer.weights_ih.in(call.buffers.packed);
   const Segments mine = segments(me, call, {0, call.extent.time});

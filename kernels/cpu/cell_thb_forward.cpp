@@ -3,6 +3,7 @@
 // a chunk of time steps, then its time steps. Threads share units and meet after every time step,
 // or share panels of samples and never meet inside a chunk.
 #include <algorithm>
+#include <cassert>
 
 #include "cpu/cell_thb_plan.hpp"
 
@@ -120,6 +121,7 @@ void CellThbPlan::gates_of(const Member& me, const Call& call, const Layer& laye
   const std::int64_t hidden = problem_.hidden, depth = layer.input + hidden;
   const std::int64_t block = block_panels(recompute ? depth : layer.input);
   const std::int64_t space = panel_vectors_ * kernels_.lanes * (recompute ? depth : layer.input);
+  assert((t.x_rows == nullptr && !recompute) || block * space <= scratch_floats_);
   const float* weights = layer.weights.in(call.buffers.packed);
   for (std::int64_t first = mine.range.begin; first < mine.range.end; first += block) {
     const std::int64_t count = std::min(block, mine.range.end - first);

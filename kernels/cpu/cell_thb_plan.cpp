@@ -73,8 +73,10 @@ void CellThbPlan::place_workspace() {
     return (floats * block_panels(depth) * width).value();
   };
   scratch_floats_ = std::max(block(input, input), block(4 * h, input));
-  if (choice_.recompute)
-    scratch_floats_ = std::max(scratch_floats_, block(input + h, Checked(input) + h));
+  for (const Layer& layer : layers_) {  // x and h of a recomputed layer
+    const std::int64_t depth = layer.input + h;
+    if (choice_.recompute) scratch_floats_ = std::max(scratch_floats_, block(depth, depth));
+  }
   scratch_floats_ = (Checked(scratch_floats_) + 15).value() / 16 * 16;
   scratch_ = workspace_.add(Checked(scratch_floats_) * choice_.threads);
   const std::int64_t v = kernels_.lanes, columns = ceil_div(std::max(input, h), v) * v;

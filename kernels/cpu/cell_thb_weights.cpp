@@ -2,6 +2,7 @@
 // Weight gradients of the `cell` plan in layout [T,H,B]: per layer and matrix one GEMM over all
 // samples and time steps, a block of them at a time; threads share units.
 #include <algorithm>
+#include <cassert>
 
 #include "cpu/cell_thb_plan.hpp"
 
@@ -70,6 +71,7 @@ void CellThbPlan::weights_part(const Member& me, const Call& call, const Weights
                                std::int64_t samples, Range units) const {
   const std::int64_t v = kernels_.lanes, vectors = ceil_div(w.width, v);
   const Panels columns{vectors, ceil_div(vectors, 4)};
+  assert(vectors * v * samples <= pack_floats_);
   float* packed = pack_.in(call.buffers.workspace) + me.id * pack_floats_;
   for (std::int64_t panel = 0; panel < columns.count; ++panel)
     pack_activations(call, w, part, samples, columns.first(panel) * v, columns.width(panel) * v,
