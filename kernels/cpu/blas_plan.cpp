@@ -7,14 +7,6 @@
 namespace rnntune::cpu {
 namespace {
 
-std::string split_needs_threads(const Problem& problem, const DeviceInfo&, const Config& config) {
-  if (config.get("split") != "batch") return {};
-  const std::int64_t threads = config.get_int("threads", 1);
-  if (threads == 1) return "one thread has nothing to share";
-  if (problem.batch < threads) return "B is below the number of threads";
-  return {};
-}
-
 std::string blas_is_here(const Problem&, const DeviceInfo&, const Config& config) {
   return choose_blas(config.get("blas")).forward == nullptr ? "the library does not load here" : "";
 }
@@ -55,13 +47,10 @@ std::vector<Parameter> blas_parameters(const DeviceInfo& device) {
     libraries.push_back(kMixed);
   }
   return {{"threads", "threads of the team", threads},
-          {"split", "what threads share: hidden units or samples", {"hidden", "batch"}},
           {"blas", "library of the matrix products", libraries}};
 }
 
-std::vector<Constraint> blas_constraints() {
-  return {{"split", split_needs_threads}, {"blas", blas_is_here}};
-}
+std::vector<Constraint> blas_constraints() { return {{"blas", blas_is_here}}; }
 
 std::vector<std::pair<std::string, std::string>> blas_guess(const Problem& problem,
                                                             const DeviceInfo& device) {
@@ -70,7 +59,6 @@ std::vector<std::pair<std::string, std::string>> blas_guess(const Problem& probl
   const bool one = flops < 1e6 || device.threads == 1;
   const std::vector<Parameter> parameters = blas_parameters(device);
   return {{"threads", std::to_string(one ? 1 : device.threads)},
-          {"split", "hidden"},
           {"blas", parameters.back().values.back()}};
 }
 

@@ -15,7 +15,7 @@ namespace rnntune::cpu {
 // Layers, time, batch, input and hidden size of any LSTM in f32; empty when it can.
 std::string why_not_blas(const Problem& problem, const DeviceInfo& device);
 
-// threads (1, powers of two, the limit), split and blas.
+// threads (1, powers of two, the limit) and blas.
 std::vector<Parameter> blas_parameters(const DeviceInfo& device);
 std::vector<Constraint> blas_constraints();
 // The values that are a fair guess without tuning, in the order of blas_parameters.

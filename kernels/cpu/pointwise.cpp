@@ -18,13 +18,29 @@ std::vector<Parameter> parameters(const Problem& problem, const DeviceInfo& devi
       {"chunk", "time steps of one input product; 0: all", chunks},
       {"reserve",
        "what backward gets: activated gates, or c to recompute them",
-       {"gates", "recompute"}}};
+       {"gates", "recompute"}},
+      {"split", "what threads share: hidden units or samples", {"hidden", "batch"}}};
   for (Parameter& parameter : blas_parameters(device)) all.push_back(std::move(parameter));
   return all;
 }
 
+std::string split_needs_threads(const Problem& problem, const DeviceInfo&, const Config& config) {
+  if (config.get("split") != "batch") return {};
+  const std::int64_t threads = config.get_int("threads", 1);
+  if (threads == 1) return "one thread has nothing to share";
+  if (problem.batch < threads) return "B is below the number of threads";
+  return {};
+}
+
+std::vector<Constraint> constraints() {
+  std::vector<Constraint> all = blas_constraints();
+  all.push_back({"split", split_needs_threads});
+  return all;
+}
+
 Config built_in(const Problem& problem, const DeviceInfo& device) {
-  Config config{"pointwise", {{"layout", "tbh"}, {"chunk", "0"}, {"reserve", "gates"}}};
+  Config config{"pointwise",
+                {{"layout", "tbh"}, {"chunk", "0"}, {"reserve", "gates"}, {"split", "hidden"}}};
   for (auto& parameter : blas_guess(problem, device)) config.params.push_back(parameter);
   return config;
 }
@@ -47,7 +63,7 @@ const Variant& pointwise_variant() {
       .kernel_hash = RNNTUNE_HASH_POINTWISE,
       .why_not = why_not_blas,
       .parameters = parameters,
-      .constraints = blas_constraints(),
+      .constraints = constraints(),
       .built_in = built_in,
       .make = make,
   };
