@@ -38,8 +38,14 @@ install_packages() {
   fi
   echo "Installing ${#missing[@]} packages: ${missing[*]}"
   export DEBIAN_FRONTEND=noninteractive
-  "${apt[@]}" update -qq
-  "${apt[@]}" install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  local log
+  log=$(mktemp)
+  if ! { "${apt[@]}" update -qq &&
+    "${apt[@]}" install -y -qq --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+    tail -n 20 "$log"
+    exit 1
+  fi
+  rm -f "$log"
 }
 
 install_wheels() {
