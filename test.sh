@@ -14,7 +14,7 @@ declare -A options=(
   [clang]="-Doptimization=1"
   [sanitize]="-Db_sanitize=address,undefined -Dbuildtype=debugoptimized -Doptimization=1"
 )
-# The leak checker crashes on thread-local storage of libraries loaded late (oneDNN) unless told off.
+# The leak checker crashes on thread-local storage of libraries loaded late (oneDNN), unless:
 export ASAN_OPTIONS=detect_leaks=1:intercept_tls_get_addr=0
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 
