@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // rnntune bench: the step that an application gets, timed interleaved with its opponents.
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <limits>
+#include <map>
 #include <memory>
 
 #include "lookup.hpp"
 #include "paths.hpp"
+#include "reports/format.hpp"
 #include "tuner/bench_results.hpp"
 #include "tuner/command.hpp"
 #include "tuner/evaluate.hpp"
@@ -27,10 +31,12 @@ struct BenchOptions : Options {
 std::string table_line(const BenchRow& row) {
   const Summary& time = row.timing.summary;
   const double gflops = step_flops(row.problem) / time.median * 1e-3;
-  char text[256];
   const Interval interval = time.interval.value_or(Interval{});
-  std::snprintf(text, sizeof text, "  %-10s %11.5g us [%.5g, %.5g] %8.1f GFLOP/s",
-                row.contender.name.c_str(), time.median, interval.low, interval.high, gflops);
+  const std::string range =
+      reports::format_time_interval({time.median, interval.low, interval.high});
+  char text[256];
+  std::snprintf(text, sizeof text, "  %-10s %10s  [%s]  %7.1f GFLOP/s", row.contender.name.c_str(),
+                reports::format_time(time.median).c_str(), range.c_str(), gflops);
   std::string line = text;
   if (row.rung.empty()) {
     const Interval ratio = row.ratio.interval.value_or(Interval{});
@@ -42,6 +48,26 @@ std::string table_line(const BenchRow& row) {
   }
   if (!row.contender.version.empty()) line += "  " + row.contender.version + ",";
   return line + "  " + row.contender.algorithm;
+}
+
+// One line per opponent over all problems: how much faster we are, and the worst case.
+void print_means(std::FILE* out, const std::vector<BenchRow>& rows) {
+  struct Mean {
+    double sum_of_logs = 0, worst = std::numeric_limits<double>::infinity();
+    int count = 0;
+  };
+  std::map<std::string, Mean> means;
+  for (const BenchRow& row : rows) {
+    if (!row.rung.empty() || !(row.ratio.median > 0)) continue;
+    Mean& mean = means[row.contender.name];
+    mean.sum_of_logs += std::log(row.ratio.median);
+    mean.worst = std::min(mean.worst, row.ratio.interval.value_or(Interval{}).low);
+    ++mean.count;
+  }
+  for (const auto& [name, mean] : means) {
+    std::fprintf(out, "against %s: geometric mean %.3f of %d, lowest lower bound %.3f\n",
+                 name.c_str(), std::exp(mean.sum_of_logs / mean.count), mean.count, mean.worst);
+  }
 }
 
 class Bench {
@@ -61,6 +87,7 @@ class Bench {
     for (const NamedProblem& named : problems) {
       if (!interrupted()) compare(named);
     }
+    print_means(table_, rows_);
     write();
     if (interrupted()) return kInterrupted;
     if (failed_) return kCheckFailed;

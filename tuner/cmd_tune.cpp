@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 
+#include "reports/format.hpp"
 #include "tuner/command.hpp"
 #include "tuner/interrupt.hpp"
 #include "tuner/session.hpp"
@@ -32,14 +33,16 @@ void print(const Tuned& tuned) {
   }
   const Final& final = *tuned.winner;
   const double gflops = step_flops(tuned.named.problem) / final.time_us.median * 1e-3;
-  std::printf("%s: %.4g us [%.4g, %.4g], %.1f GFLOP/s, %s\n", tuned.named.name.c_str(),
-              final.time_us.median, final.time_us.low, final.time_us.high, gflops,
+  const std::string range =
+      reports::format_time_interval({final.time_us.median, final.time_us.low, final.time_us.high});
+  std::printf("%s: %s [%s], %.1f GFLOP/s, %s\n", tuned.named.name.c_str(),
+              reports::format_time(final.time_us.median).c_str(), range.c_str(), gflops,
               to_string(final.config).c_str());
   for (const Against& against : final.against) {
-    std::printf("  %.3fx [%.3f, %.3f] against %s%s%s (%s), %.4g us\n", against.ratio.median,
+    std::printf("  %.3fx [%.3f, %.3f] against %s%s%s (%s), %s\n", against.ratio.median,
                 against.ratio.low, against.ratio.high, against.opponent.c_str(),
                 against.version.empty() ? "" : " ", against.version.c_str(),
-                against.algorithm.c_str(), against.time_us.median);
+                against.algorithm.c_str(), reports::format_time(against.time_us.median).c_str());
   }
   std::printf("  %lld of %lld configs tried%s, %lld of them earlier, %lld failed, %zu tied\n",
               static_cast<long long>(final.evaluations), static_cast<long long>(final.space),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/evaluate.hpp"
 
-#include <cstdio>
+#include "reports/format.hpp"
 
 namespace rnntune::tuner {
 namespace {
@@ -26,11 +26,9 @@ void judge_time(Record& record, const Result<Timing>& timing, double floor_us) {
   }
   record.time_us = to_time_us(*timing);
   if (timing->summary.median >= floor_us) return;
-  char reason[120];
-  std::snprintf(reason, sizeof reason, "%.4g us is below the roofline: %.4g us at the peak",
-                timing->summary.median, floor_us);
   record.outcome = Outcome::untrusted;
-  record.reason = reason;
+  record.reason = reports::format_time(timing->summary.median) +
+                  " is below the roofline: " + reports::format_time(floor_us) + " at the peak";
 }
 
 }  // namespace

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "lookup.hpp"
 #include "paths.hpp"
+#include "reports/format.hpp"
 #include "tuner/command.hpp"
 #include "tuner/database_write.hpp"
 #include "tuner/environment.hpp"
@@ -307,9 +307,12 @@ void Session::show(const Search& search) {
   if (options_.evaluations > 0) {
     done = std::max(done, tried / static_cast<double>(options_.evaluations));
   }
-  char detail[96] = "";
-  std::snprintf(detail, sizeof detail, "%.0f configs tried, best %.4g us", tried, search.best_us);
-  progress_.show(search.named.name, done, std::isfinite(search.best_us) ? detail : "");
+  std::string detail;
+  if (std::isfinite(search.best_us)) {
+    detail = std::to_string(search.records.size()) + " configs tried, best " +
+             reports::format_time(search.best_us);
+  }
+  progress_.show(search.named.name, done, detail);
 }
 
 }  // namespace rnntune::tuner
