@@ -65,13 +65,16 @@ struct BackwardTiles {
       const BackwardPanel& p = run.panel;
       V acc[kRows][kVectors];
       clear(acc);
-      const std::int64_t depth = 4 * lanes();
-      const float* a = p.dgates + row * depth;
-      const float* w = p.w;
-      for (std::int64_t block = 0; block < p.blocks; ++block) {
-        multiply<kRows, kVectors>({a, depth, 1, w, kVectors * lanes()}, depth, acc, run.prefetch);
-        a += p.block_stride;
-        w += depth * kVectors * lanes();
+      const std::int64_t chain = kSumDepth / (4 * lanes());
+      if (p.blocks <= chain) {
+        sum_blocks(run, row, 0, p.blocks, acc);
+      } else {
+        PartialSums<kRows, kVectors> sums;
+        for (std::int64_t first = 0; first < p.blocks; first += chain) {
+          sum_blocks(run, row, first, p.blocks - first < chain ? p.blocks : first + chain, acc);
+          sums.keep(acc);
+        }
+        sums.add_to(acc);
       }
       if (p.out) return store(p, row, acc);
       HWY_ALIGN float dh[kRows * kVectors * HWY_MAX_BYTES / sizeof(float)];
@@ -79,6 +82,19 @@ struct BackwardTiles {
           RNNTUNE_UNROLL for (int v = 0; v < kVectors; ++v)
               hn::StoreU(acc[r][v], f, dh + (r * kVectors + v) * lanes());
       for (int v = 0; v < kVectors; ++v) backward_rows(p, v, row, kRows, dh);
+    }
+
+    static HWY_INLINE void sum_blocks(const BackwardRun& run, std::int64_t row, std::int64_t first,
+                                      std::int64_t end, V (&acc)[kRows][kVectors]) {
+      const BackwardPanel& p = run.panel;
+      const std::int64_t depth = 4 * lanes();
+      const float* a = p.dgates + first * p.block_stride + row * depth;
+      const float* w = p.w + first * depth * kVectors * lanes();
+      for (std::int64_t block = first; block < end; ++block) {
+        multiply<kRows, kVectors>({a, depth, 1, w, kVectors * lanes()}, depth, acc, run.prefetch);
+        a += p.block_stride;
+        w += depth * kVectors * lanes();
+      }
     }
 
     static HWY_INLINE void store(const BackwardPanel& p, std::int64_t row,

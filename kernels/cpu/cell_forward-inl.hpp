@@ -75,10 +75,10 @@ struct ForwardTile {
       acc[r][v] = hn::LoadU(f, (p.bias ? p.bias : gates + r * 4 * lanes()) + v * lanes());
     }
     const std::int64_t w_stride = 4 * lanes();
-    multiply<kRows, 4>({p.x.a + row * p.x.lda, p.x.lda, 1, p.x.w, w_stride}, p.x.depth, acc,
-                       run.prefetch);
-    multiply<kRows, 4>({p.h.a + row * p.h.lda, p.h.lda, 1, p.h.w, w_stride}, p.h.depth, acc,
-                       run.prefetch);
+    multiply_deep<kRows, 4>({p.x.a + row * p.x.lda, p.x.lda, 1, p.x.w, w_stride}, p.x.depth, acc,
+                            run.prefetch);
+    multiply_deep<kRows, 4>({p.h.a + row * p.h.lda, p.h.lda, 1, p.h.w, w_stride}, p.h.depth, acc,
+                            run.prefetch);
     RNNTUNE_UNROLL for (int r = 0; r < kRows; ++r) RNNTUNE_UNROLL for (int v = 0; v < 4; ++v) {
       hn::StoreU(acc[r][v], f, gates + r * 4 * lanes() + v * lanes());
     }

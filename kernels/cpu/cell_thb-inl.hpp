@@ -97,8 +97,8 @@ struct ThbForwardTiles {
                 hn::LoadU(f, p.gates + r * width + v * lanes());
       }
       Prefetch prefetch = spread(p.ahead, 1, p.x.depth + p.h.depth);
-      multiply<kRows, kVectors>({p.x.w, 1, kRows, p.x.b, width}, p.x.depth, acc, prefetch);
-      multiply<kRows, kVectors>({p.h.w, 1, kRows, p.h.b, width}, p.h.depth, acc, prefetch);
+      multiply_deep<kRows, kVectors>({p.x.w, 1, kRows, p.x.b, width}, p.x.depth, acc, prefetch);
+      multiply_deep<kRows, kVectors>({p.h.w, 1, kRows, p.h.b, width}, p.h.depth, acc, prefetch);
       RNNTUNE_UNROLL for (int r = 0; r < kRows; ++r)
           RNNTUNE_UNROLL for (int v = 0; v < kVectors; ++v)
               hn::StoreU(acc[r][v], f, p.gates + r * width + v * lanes());
@@ -149,7 +149,7 @@ struct ThbBackwardTiles {
       V acc[kUnits][kVectors];
       clear(acc);
       Prefetch prefetch = spread(p.ahead, 1, p.depth);
-      multiply<kUnits, kVectors>({p.w, 1, kUnits, p.dgates, width}, p.depth, acc, prefetch);
+      multiply_deep<kUnits, kVectors>({p.w, 1, kUnits, p.dgates, width}, p.depth, acc, prefetch);
       if (p.start) {
         RNNTUNE_UNROLL for (int r = 0; r < kUnits; ++r)
             RNNTUNE_UNROLL for (int v = 0; v < kVectors; ++v) acc[r][v] =

@@ -155,6 +155,44 @@ HWY_INLINE void store_some(V value, std::int64_t count, float* to) {
   for (std::int64_t i = 0; i < count; ++i) to[i] = whole[i];
 }
 
+// A float sum of thousands of terms in one chain loses digits: chains end after this many, and are
+// added up in memory.
+constexpr std::int64_t kSumDepth = 512;
+
+template <int kRows, int kVectors>
+struct PartialSums {
+  // Adds acc to what is kept, and clears it.
+  HWY_INLINE void keep(V (&acc)[kRows][kVectors]) {
+    add_to(acc);
+    RNNTUNE_UNROLL for (int r = 0; r < kRows; ++r) RNNTUNE_UNROLL for (int v = 0; v < kVectors; ++v)
+        hn::Store(acc[r][v], F(), tile + (r * kVectors + v) * lanes());
+    clear(acc);
+  }
+
+  // Adds what was kept to acc.
+  HWY_INLINE void add_to(V (&acc)[kRows][kVectors]) const {
+    RNNTUNE_UNROLL for (int r = 0; r < kRows; ++r) RNNTUNE_UNROLL for (int v = 0; v < kVectors; ++v)
+        acc[r][v] = acc[r][v] + hn::Load(F(), tile + (r * kVectors + v) * lanes());
+  }
+
+  HWY_ALIGN float tile[kRows * kVectors * HWY_MAX_BYTES / sizeof(float)] = {};
+};
+
+// multiply() of any depth, in chains of at most kSumDepth.
+template <int kRows, int kVectors>
+HWY_INLINE void multiply_deep(Operands o, std::int64_t depth, V (&acc)[kRows][kVectors],
+                              Prefetch& prefetch) {
+  if (depth <= kSumDepth) return multiply<kRows, kVectors>(o, depth, acc, prefetch);
+  PartialSums<kRows, kVectors> sums;
+  for (; depth > 0; depth -= kSumDepth) {
+    multiply<kRows, kVectors>(o, depth < kSumDepth ? depth : kSumDepth, acc, prefetch);
+    sums.keep(acc);
+    o.a += kSumDepth * o.k_stride;
+    o.b += kSumDepth * o.b_stride;
+  }
+  sums.add_to(acc);
+}
+
 // Calls Tile<rows>::run(first row, argument) over [0, rows) in balanced tiles of at most `most`
 // rows.
 template <template <int> class Tile, int kRows, class Argument>
