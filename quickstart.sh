@@ -13,3 +13,5 @@ ninja -C build-release --quiet product
 rnntune=build-release/tuner/rnntune
 $rnntune tune suites/quick.json
 $rnntune report
+echo "$PWD/rnntune.db.json"
+echo "$PWD/rnntune.journal.jsonl"
