@@ -12,7 +12,7 @@ source tools/build.sh
 declare -A options=(
   [release]=""
   [clang]="-Doptimization=1"
-  [sanitize]="-Db_sanitize=address,undefined -Dbuildtype=debugoptimized -Doptimization=1"
+  [sanitize]="-Db_sanitize=address,undefined -Dbuildtype=debug -Doptimization=0"
 )
 # The leak checker crashes on thread-local storage of libraries loaded late (oneDNN), unless:
 export ASAN_OPTIONS=detect_leaks=1:intercept_tls_get_addr=0
