@@ -94,7 +94,7 @@ std::string columns_fit_samples(const Problem& p, const DeviceInfo& device, cons
 }
 
 Config built_in(const Problem& p, const DeviceInfo& device) {
-  // A step under ~4 MFLOP a time step loses more at barriers than a second thread gains.
+  // Guessed, not tuned: under a MFLOP a time step, barriers cost more than a second thread gains.
   const double flops = step_flops(p) / static_cast<double>(3 * p.time * p.layers);
   const bool one = flops < 1e6 || device.threads == 1;
   const bool batch = !one && p.batch >= 4 * device.threads && p.hidden <= 256;
