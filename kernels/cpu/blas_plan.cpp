@@ -4,6 +4,8 @@
 #include <cstring>
 #include <limits>
 
+#include "cpu/team_space.hpp"
+
 namespace rnntune::cpu {
 namespace {
 
@@ -16,15 +18,7 @@ constexpr const char* kMixed = "mixed";
 }  // namespace
 
 std::string why_not_blas(const Problem& p, const DeviceInfo&) {
-  if (p.cell != Cell::lstm) return std::string("computes lstm, not ") + to_string(p.cell);
-  if (p.dtype != Dtype::f32) return std::string("computes f32, not ") + to_string(p.dtype);
-  if (p.projection || p.rank || !p.groups.empty() || p.heads != 1) {
-    return "computes no projection, groups, rank or heads";
-  }
-  if (p.directions != 1) return "computes one direction";
-  if (p.skip || p.variable_lengths || p.dropout > 0) {
-    return "computes no skip input, variable lengths or dropout";
-  }
+  if (std::string why = why_not_lstm(p); !why.empty()) return why;
   if (best_blas() == nullptr) {
     std::string why = "needs a BLAS";
     for (const std::string& absent : absent_blas()) why += "; " + absent;
@@ -38,27 +32,20 @@ std::string why_not_blas(const Problem& p, const DeviceInfo&) {
 }
 
 std::vector<Parameter> blas_parameters(const DeviceInfo& device) {
-  std::vector<std::string> threads;
-  for (int n = 1; n < device.threads; n *= 2) threads.push_back(std::to_string(n));
-  threads.push_back(std::to_string(device.threads));
   std::vector<std::string> libraries;
   for (const Blas& blas : blas_libraries()) libraries.push_back(blas.name);
   if (find_blas("openblas") != nullptr && find_blas("onednn") != nullptr) {
     libraries.push_back(kMixed);
   }
-  return {{"threads", "threads of the team", threads},
-          {"blas", "library of the matrix products", libraries}};
+  return {threads_parameter(device), {"blas", "library of the matrix products", libraries}};
 }
 
 std::vector<Constraint> blas_constraints() { return {{"blas", blas_is_here}}; }
 
 std::vector<std::pair<std::string, std::string>> blas_guess(const Problem& problem,
                                                             const DeviceInfo& device) {
-  // Below a MFLOP a time step the barriers cost more than a second thread gains.
-  const double flops = step_flops(problem) / double(3 * problem.time * problem.layers);
-  const bool one = flops < 1e6 || device.threads == 1;
   const std::vector<Parameter> parameters = blas_parameters(device);
-  return {{"threads", std::to_string(one ? 1 : device.threads)},
+  return {{"threads", std::to_string(guess_threads(problem, device))},
           {"blas", parameters.back().values.back()}};
 }
 
@@ -88,6 +75,58 @@ void copy_block(const float* from, float* to, std::int64_t ld, Block block) {
 TeamConfig TeamConfig::from(const Config& config) {
   return {int(config.get_int("threads", 1)), config.get("split") == "batch",
           choose_blas(config.get("blas"))};
+}
+
+BlasPlan::BlasPlan(const Problem& problem, const Elementwise& kernels, const TeamConfig& team)
+    : problem_(problem), kernels_(kernels), team_(team), layers_(std::size_t(problem.layers)) {
+  const Checked gates = Checked(4) * problem.hidden;
+  const Checked sequence = Checked(problem.batch) * problem.hidden * problem.time;
+  for (std::int64_t l = 0; l < problem.layers; ++l) {
+    Layer& layer = layers_[std::size_t(l)];
+    layer.input = problem.layer_input(l);
+    layer.weight_ih = memory_.packed.add(gates * layer.input);
+    layer.weight_hh = memory_.packed.add(gates * problem.hidden);
+    layer.bias = memory_.packed.add(gates);
+    layer.y = memory_.reserve.add(l + 1 < problem.layers ? sequence : Checked(0));
+  }
+  for (Place& place : between_) {
+    place = memory_.workspace.add(problem.layers > 1 ? sequence : Checked(0));
+  }
+  db_ = memory_.workspace.add(gates);
+}
+
+Status BlasPlan::pack(const LayerWeights* layers, const PlanBuffers& buffers, Stream) {
+  const std::int64_t hidden = problem_.hidden;
+  run_team(team_.threads, [&](const Member& member) {
+    const Range rows = split(4 * hidden, member.count, member.id, TeamShare::kLine);
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      const Layer& layer = layers_[l];
+      copy_block(layers[l].weight_ih, layer.weight_ih.in(buffers.packed), layer.input,
+                 {rows, {0, layer.input}});
+      copy_block(layers[l].weight_hh, layer.weight_hh.in(buffers.packed), hidden,
+                 {rows, {0, hidden}});
+      float* const bias = layer.bias.in(buffers.packed);
+      copy_block(layers[l].bias_ih, bias, 4 * hidden, {{0, 1}, rows});
+      if (layers[l].bias_hh != nullptr) {
+        kernels_.add_bias({1, rows.size()}, layers[l].bias_hh + rows.begin,
+                          {bias + rows.begin, 4 * hidden});
+      }
+    }
+  });
+  return {};
+}
+
+ConstMatrix BlasPlan::input_of(std::int64_t l, const float* x, const float* y,
+                               const PlanBuffers& buffers, bool training) const {
+  return {l == 0 ? x : output_of(l - 1, y, buffers, training), layers_[std::size_t(l)].input,
+          false};
+}
+
+const float* BlasPlan::output_of(std::int64_t l, const float* y, const PlanBuffers& buffers,
+                                 bool training) const {
+  if (l + 1 == problem_.layers) return y;
+  return training ? layers_[std::size_t(l)].y.in(buffers.reserve)
+                  : between_[std::size_t(l % 2)].in(buffers.workspace);
 }
 
 }  // namespace rnntune::cpu

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the two variants on a BLAS, `unfused` and `pointwise`, share: what they can compute, their
-// common parameters, and how a team cuts a time step.
+// common parameters, how a team cuts a time step, and the base of their plans.
 #pragma once
 
+#include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "cpu/elementwise.hpp"
 #include "cpu/matrix.hpp"
+#include "cpu/plan_memory.hpp"
 #include "cpu/team.hpp"
 #include "variants.hpp"
 
@@ -68,5 +72,37 @@ template <class T>
 T* layer_of(T* states, std::int64_t layer, std::int64_t size) {
   return states == nullptr ? nullptr : states + layer * size;
 }
+
+// The weights as they come from the caller, and what passes from layer to layer.
+class BlasPlan : public Plan {
+ public:
+  PlanSizes sizes() const final { return memory_.sizes(); }
+  Status pack(const LayerWeights* layers, const PlanBuffers& buffers, Stream stream) final;
+
+ protected:
+  struct Layer {
+    std::int64_t input = 0;
+    Place weight_ih, weight_hh, bias;  // packed: [4H,input], [4H,H], the sum of the biases [4H]
+    Place gates, c;                    // placed by the variant
+    Place y;                           // reserve: [T,B,H]; of the last layer empty
+  };
+
+  BlasPlan(const Problem& problem, const Elementwise& kernels, const TeamConfig& team);
+
+  // The input [T*B, input] and the output [T,B,H] of layer l, where the call has x and y.
+  ConstMatrix input_of(std::int64_t l, const float* x, const float* y, const PlanBuffers& buffers,
+                       bool training) const;
+  const float* output_of(std::int64_t l, const float* y, const PlanBuffers& buffers,
+                         bool training) const;
+
+  Problem problem_;
+  Elementwise kernels_;
+  TeamConfig team_;
+  PlanMemory memory_;
+  std::vector<Layer> layers_;
+  // Workspace: y (inference) or dx between layers, [T,B,H], used in turn; db [4H].
+  std::array<Place, 2> between_;
+  Place db_;
+};
 
 }  // namespace rnntune::cpu

@@ -11,28 +11,13 @@
 #include "cpu/cell_plan.hpp"
 #include "cpu/cell_thb_plan.hpp"
 #include "cpu/cpu_variants.hpp"
+#include "cpu/team_space.hpp"
 #include "kernel_hashes.hpp"
 
 namespace rnntune::cpu {
 namespace {
 
-std::string why_not(const Problem& p, const DeviceInfo&) {
-  if (p.cell != Cell::lstm) return std::string("computes lstm, not ") + to_string(p.cell);
-  if (p.dtype != Dtype::f32) return std::string("computes f32, not ") + to_string(p.dtype);
-  if (p.projection || p.rank || !p.groups.empty() || p.heads != 1)
-    return "computes no projection, groups, rank or heads";
-  if (p.directions != 1) return "computes one direction";
-  if (p.skip || p.variable_lengths || p.dropout > 0)
-    return "computes no skip input, variable lengths or dropout";
-  return {};
-}
-
-std::vector<std::string> thread_counts(int limit) {
-  std::vector<std::string> counts;
-  for (int n = 1; n < limit; n *= 2) counts.push_back(std::to_string(n));
-  counts.push_back(std::to_string(limit));
-  return counts;
-}
+std::string why_not(const Problem& p, const DeviceInfo&) { return why_not_lstm(p); }
 
 std::vector<Parameter> parameters(const Problem& p, const DeviceInfo& device) {
   std::vector<std::string> chunks{"0", "1"};
@@ -44,8 +29,8 @@ std::vector<Parameter> parameters(const Problem& p, const DeviceInfo& device) {
     rows.push_back(std::to_string(n));
   return {
       {"layout", "order of the activations inside: [T,B,H] or [T,H,B]", {"tbh", "thb"}},
-      {"threads", "threads of the team", thread_counts(device.threads)},
-      {"split", "what threads share: hidden units or samples", {"hidden", "batch"}},
+      threads_parameter(device),
+      split_parameter(),
       {"chunk", "time steps of one input GEMM; 0: all, 1: fused into the recurrence", chunks},
       {"rows", "rows of the forward register tile, layout tbh", rows},
       {"columns",
@@ -56,14 +41,6 @@ std::vector<Parameter> parameters(const Problem& p, const DeviceInfo& device) {
        "what backward gets: activated gates, or c to recompute them",
        {"gates", "recompute"}},
   };
-}
-
-std::string split_needs_threads(const Problem& p, const DeviceInfo&, const Config& config) {
-  const std::int64_t threads = config.get_int("threads", 1);
-  if (config.get("split") != "batch") return {};
-  if (threads == 1) return "one thread has nothing to share";
-  if (p.batch < threads) return "B is below the number of threads";
-  return {};
 }
 
 // Samples in lanes: half a vector of them at least, and no more panels than there are vectors.
@@ -94,14 +71,12 @@ std::string columns_fit_samples(const Problem& p, const DeviceInfo& device, cons
 }
 
 Config built_in(const Problem& p, const DeviceInfo& device) {
-  // Guessed, not tuned: under a MFLOP a time step, barriers cost more than a second thread gains.
-  const double flops = step_flops(p) / static_cast<double>(3 * p.time * p.layers);
-  const bool one = flops < 1e6 || device.threads == 1;
-  const bool batch = !one && p.batch >= 4 * device.threads && p.hidden <= 256;
+  const int threads = guess_threads(p, device);
+  const bool batch = threads > 1 && p.batch >= 4 * threads && p.hidden <= 256;  // not tuned either
   const CellKernels kernels = cell_kernels(device.isa.front().c_str());
   return {"cell",
           {{"layout", "tbh"},
-           {"threads", std::to_string(one ? 1 : device.threads)},
+           {"threads", std::to_string(threads)},
            {"split", batch ? "batch" : "hidden"},
            {"chunk", "0"},
            {"rows", std::to_string(kernels.tile_rows)},
@@ -137,7 +112,7 @@ const Variant& cell_variant() {
       .kernel_hash = RNNTUNE_HASH_CELL,
       .why_not = why_not,
       .parameters = parameters,
-      .constraints = {{"split", split_needs_threads},
+      .constraints = {split_constraint(),
                       {"layout", layout_needs_samples},
                       {"rows", rows_belong_to_tbh},
                       {"columns", columns_fit_samples}},

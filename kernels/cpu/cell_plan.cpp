@@ -11,10 +11,8 @@ namespace rnntune::cpu {
 Result<std::unique_ptr<Plan>> CellPlan::make(const Problem& problem, const CellKernels& kernels,
                                              const CellChoice& choice) {
   std::unique_ptr<CellPlan> plan(new CellPlan(problem, kernels, choice));
-  if (!plan->packed_.ok() || !plan->reserve_.ok() || !plan->workspace_.ok())
-    return Error{ErrorCode::size_overflow,
-                 "size overflow: the buffers of " + to_string(problem) + " do not fit 63 bits"};
-  return std::unique_ptr<Plan>(std::move(plan));
+  const PlanMemory& memory = plan->memory_;
+  return memory.check(problem, std::move(plan));
 }
 
 CellPlan::CellPlan(const Problem& problem, const CellKernels& kernels, const CellChoice& choice)
@@ -38,19 +36,19 @@ void CellPlan::place_layers() {
     layer.input = problem_.layer_input(l);
     const std::int64_t vectors = ceil_div(layer.input, v);
     layer.input_panels = {vectors, ceil_div(vectors, choice_.columns)};
-    layer.weights = packed_.add(block_gates * (Checked(layer.input) + problem_.hidden));
-    layer.bias = packed_.add(block_gates);
-    layer.weights_hh = packed_.add(block_gates * blocks_ * v);
-    layer.weights_ih = packed_.add(block_gates * vectors * v);
-    Arena& gates = choice_.recompute ? workspace_ : reserve_;
+    layer.weights = memory_.packed.add(block_gates * (Checked(layer.input) + problem_.hidden));
+    layer.bias = memory_.packed.add(block_gates);
+    layer.weights_hh = memory_.packed.add(block_gates * blocks_ * v);
+    layer.weights_ih = memory_.packed.add(block_gates * vectors * v);
+    Arena& gates = choice_.recompute ? memory_.workspace : memory_.reserve;
     layer.gates = gates.add(block_gates * gate_rows_);
     // Recomputed, tanh(c) is needed in one layer at a time.
     const bool shared = choice_.recompute && l > 0;
     layer.tanh_c = shared ? layers_[0].tanh_c : gates.add(Checked(blocks_) * gate_rows_ * v);
-    layer.c = reserve_.add(Checked(blocks_) * c_rows_ * v);
+    layer.c = memory_.reserve.add(Checked(blocks_) * c_rows_ * v);
     if (l + 1 < problem_.layers)
-      layer.y = reserve_.add(Checked(problem_.time) * problem_.batch * problem_.hidden);
-    layer.dbias = workspace_.add(block_gates * choice_.threads);
+      layer.y = memory_.reserve.add(Checked(problem_.time) * problem_.batch * problem_.hidden);
+    layer.dbias = memory_.workspace.add(block_gates * choice_.threads);
     layers_.push_back(layer);
   }
 }
@@ -58,22 +56,18 @@ void CellPlan::place_layers() {
 void CellPlan::place_workspace() {
   const std::int64_t v = kernels_.lanes;
   const Checked outputs = Checked(problem_.time) * problem_.batch * problem_.hidden;
-  zeros_ = workspace_.add(Checked(problem_.batch) * problem_.hidden);
-  dc_ = workspace_.add(Checked(blocks_) * problem_.batch * v);
-  if (problem_.layers > 1) dy_ = workspace_.add(outputs);
+  zeros_ = memory_.workspace.add(Checked(problem_.batch) * problem_.hidden);
+  dc_ = memory_.workspace.add(Checked(blocks_) * problem_.batch * v);
+  if (problem_.layers > 1) dy_ = memory_.workspace.add(outputs);
   const std::int64_t widest = std::max(problem_.input, problem_.hidden);
   pack_floats_ = (Checked(kPackRows) * (ceil_div(widest, v) * v)).value();
-  pack_ = workspace_.add(Checked(pack_floats_) * choice_.threads);
+  pack_ = memory_.workspace.add(Checked(pack_floats_) * choice_.threads);
 
   infer_chunk_ = std::min(problem_.time, choice_.chunk == 0 ? kInferenceChunk : choice_.chunk);
-  infer_gates_ = workspace_.add(Checked(blocks_) * infer_chunk_ * problem_.batch * 4 * v);
-  infer_c_ = workspace_.add(Checked(blocks_) * problem_.batch * v);
+  infer_gates_ = memory_.workspace.add(Checked(blocks_) * infer_chunk_ * problem_.batch * 4 * v);
+  infer_c_ = memory_.workspace.add(Checked(blocks_) * problem_.batch * v);
   for (std::int64_t i = 0; i < std::min<std::int64_t>(2, problem_.layers - 1); ++i)
-    infer_y_[i] = workspace_.add(outputs);
-}
-
-PlanSizes CellPlan::sizes() const {
-  return {packed_.bytes(), workspace_.bytes(), reserve_.bytes()};
+    infer_y_[i] = memory_.workspace.add(outputs);
 }
 
 std::int64_t CellPlan::block_units(std::int64_t block) const {

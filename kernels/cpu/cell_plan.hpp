@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
-#include "cpu/arena.hpp"
 #include "cpu/cell_common.hpp"
 #include "cpu/cell_kernels.hpp"
+#include "cpu/plan_memory.hpp"
 #include "cpu/team.hpp"
 #include "plan.hpp"
 
@@ -19,7 +19,7 @@ class CellPlan final : public Plan {
   static Result<std::unique_ptr<Plan>> make(const Problem& problem, const CellKernels& kernels,
                                             const CellChoice& choice);
 
-  PlanSizes sizes() const override;
+  PlanSizes sizes() const override { return memory_.sizes(); }
   Status pack(const LayerWeights* layers, const PlanBuffers& buffers, Stream stream) override;
   Status forward(Mode mode, Extent extent, const Forward& args, const PlanBuffers& buffers,
                  Stream stream) override;
@@ -123,7 +123,7 @@ class CellPlan final : public Plan {
   Place infer_gates_, infer_c_, infer_y_[2];  // workspace of inference
   std::int64_t pack_floats_ = 0;              // of pack_, per thread
   std::int64_t infer_chunk_ = 0;              // time steps that infer_gates_ holds
-  Arena packed_, reserve_, workspace_;
+  PlanMemory memory_;
 };
 
 }  // namespace rnntune::cpu

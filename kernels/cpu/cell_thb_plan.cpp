@@ -16,10 +16,8 @@ Result<std::unique_ptr<Plan>> CellThbPlan::make(const Problem& problem,
                                                 const CellThbKernels& kernels,
                                                 const CellChoice& choice) {
   std::unique_ptr<CellThbPlan> plan(new CellThbPlan(problem, kernels, choice));
-  if (!plan->packed_.ok() || !plan->reserve_.ok() || !plan->workspace_.ok())
-    return Error{ErrorCode::size_overflow,
-                 "size overflow: the buffers of " + to_string(problem) + " do not fit 63 bits"};
-  return std::unique_ptr<Plan>(std::move(plan));
+  const PlanMemory& memory = plan->memory_;
+  return memory.check(problem, std::move(plan));
 }
 
 CellThbPlan::CellThbPlan(const Problem& problem, const CellThbKernels& kernels,
@@ -43,17 +41,17 @@ void CellThbPlan::place_layers() {
     layer.input = problem_.layer_input(l);
     layer.inputs = {layer.input, ceil_div(layer.input, kernels_.backward_units[panel_vectors_])};
     const Checked rows = Checked(h) * 4;
-    layer.weights = packed_.add(rows * (Checked(layer.input) + h));
-    layer.bias = packed_.add(rows);
-    layer.weights_hh = packed_.add(rows * h);
-    layer.weights_ih = packed_.add(rows * layer.input);
-    Arena& gates = choice_.recompute ? workspace_ : reserve_;
+    layer.weights = memory_.packed.add(rows * (Checked(layer.input) + h));
+    layer.bias = memory_.packed.add(rows);
+    layer.weights_hh = memory_.packed.add(rows * h);
+    layer.weights_ih = memory_.packed.add(rows * layer.input);
+    Arena& gates = choice_.recompute ? memory_.workspace : memory_.reserve;
     layer.gates = gates.add(units * 4);
     // Recomputed, tanh(c) is needed in one layer at a time.
     const bool shared = choice_.recompute && l > 0;
     layer.tanh_c = shared ? layers_[0].tanh_c : gates.add(units);
-    layer.c = reserve_.add(units + Checked(h) * padded_);
-    if (l + 1 < problem_.layers) layer.h = reserve_.add(units + Checked(h) * padded_);
+    layer.c = memory_.reserve.add(units + Checked(h) * padded_);
+    if (l + 1 < problem_.layers) layer.h = memory_.reserve.add(units + Checked(h) * padded_);
     layers_.push_back(layer);
   }
 }
@@ -61,12 +59,12 @@ void CellThbPlan::place_layers() {
 void CellThbPlan::place_workspace() {
   const std::int64_t h = problem_.hidden, input = problem_.input;
   const Checked state = Checked(h) * padded_;
-  top_h_ = workspace_.add(state * 2);
-  if (choice_.chunk == 1) x_ = workspace_.add(Checked(input) * padded_ * 2);
-  dc_ = workspace_.add(state);
-  dh_ = workspace_.add(state);
-  dy_ = workspace_.add(state);
-  if (problem_.layers > 1) inner_dy_ = workspace_.add(state * problem_.time);
+  top_h_ = memory_.workspace.add(state * 2);
+  if (choice_.chunk == 1) x_ = memory_.workspace.add(Checked(input) * padded_ * 2);
+  dc_ = memory_.workspace.add(state);
+  dh_ = memory_.workspace.add(state);
+  dy_ = memory_.workspace.add(state);
+  if (problem_.layers > 1) inner_dy_ = memory_.workspace.add(state * problem_.time);
 
   const Checked width = Checked(panel_vectors_) * kernels_.lanes;
   const auto block = [&](std::int64_t depth, Checked floats) {
@@ -78,20 +76,16 @@ void CellThbPlan::place_workspace() {
     if (choice_.recompute) scratch_floats_ = std::max(scratch_floats_, block(depth, depth));
   }
   scratch_floats_ = (Checked(scratch_floats_) + 15).value() / 16 * 16;
-  scratch_ = workspace_.add(Checked(scratch_floats_) * choice_.threads);
+  scratch_ = memory_.workspace.add(Checked(scratch_floats_) * choice_.threads);
   const std::int64_t v = kernels_.lanes, columns = ceil_div(std::max(input, h), v) * v;
   pack_floats_ = (Checked(std::max(kPackRows, width.value())) * columns).value();
-  pack_ = workspace_.add(Checked(pack_floats_) * choice_.threads);
+  pack_ = memory_.workspace.add(Checked(pack_floats_) * choice_.threads);
 
   infer_chunk_ = std::min(problem_.time, choice_.chunk == 0 ? kInferenceChunk : choice_.chunk);
-  infer_gates_ = workspace_.add(state * 4 * infer_chunk_);
-  infer_c_ = workspace_.add(state);
+  infer_gates_ = memory_.workspace.add(state * 4 * infer_chunk_);
+  infer_c_ = memory_.workspace.add(state);
   for (std::int64_t i = 0; i < std::min<std::int64_t>(2, problem_.layers - 1); ++i)
-    infer_h_[i] = workspace_.add(state * (Checked(problem_.time) + 1));
-}
-
-PlanSizes CellThbPlan::sizes() const {
-  return {packed_.bytes(), workspace_.bytes(), reserve_.bytes()};
+    infer_h_[i] = memory_.workspace.add(state * (Checked(problem_.time) + 1));
 }
 
 // Threads that share samples get as many panels each.

@@ -9,9 +9,9 @@
 #include <memory>
 #include <vector>
 
-#include "cpu/arena.hpp"
 #include "cpu/cell_common.hpp"
 #include "cpu/cell_thb_kernels.hpp"
+#include "cpu/plan_memory.hpp"
 #include "cpu/team.hpp"
 #include "plan.hpp"
 
@@ -44,7 +44,7 @@ class CellThbPlan final : public Plan {
   static Result<std::unique_ptr<Plan>> make(const Problem& problem, const CellThbKernels& kernels,
                                             const CellChoice& choice);
 
-  PlanSizes sizes() const override;
+  PlanSizes sizes() const override { return memory_.sizes(); }
   Status pack(const LayerWeights* layers, const PlanBuffers& buffers, Stream stream) override;
   Status forward(Mode mode, Extent extent, const Forward& args, const PlanBuffers& buffers,
                  Stream stream) override;
@@ -213,7 +213,7 @@ class CellThbPlan final : public Plan {
   Place infer_gates_, infer_c_, infer_h_[2];                    // workspace of inference
   std::int64_t infer_chunk_ = 0;                                // time steps in infer_gates_
   std::int64_t pack_floats_ = 0, scratch_floats_ = 0;           // per thread
-  Arena packed_, reserve_, workspace_;
+  PlanMemory memory_;
 };
 
 }  // namespace rnntune::cpu

@@ -3,6 +3,7 @@
 #include "cpu/pointwise.hpp"
 
 #include "cpu/cpu_variants.hpp"
+#include "cpu/team_space.hpp"
 #include "kernel_hashes.hpp"
 
 namespace rnntune::cpu {
@@ -19,22 +20,14 @@ std::vector<Parameter> parameters(const Problem& problem, const DeviceInfo& devi
       {"reserve",
        "what backward gets: activated gates, or c to recompute them",
        {"gates", "recompute"}},
-      {"split", "what threads share: hidden units or samples", {"hidden", "batch"}}};
+      split_parameter()};
   for (Parameter& parameter : blas_parameters(device)) all.push_back(std::move(parameter));
   return all;
 }
 
-std::string split_needs_threads(const Problem& problem, const DeviceInfo&, const Config& config) {
-  if (config.get("split") != "batch") return {};
-  const std::int64_t threads = config.get_int("threads", 1);
-  if (threads == 1) return "one thread has nothing to share";
-  if (problem.batch < threads) return "B is below the number of threads";
-  return {};
-}
-
 std::vector<Constraint> constraints() {
   std::vector<Constraint> all = blas_constraints();
-  all.push_back({"split", split_needs_threads});
+  all.push_back(split_constraint());
   return all;
 }
 
@@ -49,8 +42,9 @@ Result<std::unique_ptr<Plan>> make(const Problem& problem, std::shared_ptr<Devic
                                    const Config& config) {
   const std::string& isa = device->info().isa.front();
   return PointwisePlan::make(problem, elementwise_kernels(isa), pointwise_kernels(isa),
-                             {TeamConfig::from(config), config.get("layout") == "thb",
-                              config.get_int("chunk"), config.get("reserve") == "recompute"});
+                             TeamConfig::from(config),
+                             {config.get("layout") == "thb", config.get_int("chunk"),
+                              config.get("reserve") == "recompute"});
 }
 
 }  // namespace

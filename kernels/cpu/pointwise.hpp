@@ -19,29 +19,23 @@
 #include <memory>
 #include <vector>
 
-#include "cpu/arena.hpp"
 #include "cpu/blas_plan.hpp"
-#include "cpu/elementwise.hpp"
 #include "cpu/pointwise_kernels.hpp"
-#include "plan.hpp"
 
 namespace rnntune::cpu {
 
 struct PointwiseChoice {
-  TeamConfig team;
   bool by_columns = false;  // thb
   std::int64_t chunk = 0;   // time steps of an input product; 0: all
   bool recompute = false;
 };
 
-class PointwisePlan final : public Plan {
+class PointwisePlan final : public BlasPlan {
  public:
-  static Result<std::unique_ptr<Plan>> make(const Problem& problem, const Elementwise& elementwise,
-                                            const PointwiseKernels& kernels,
-                                            const PointwiseChoice& choice);
+  static Result<std::unique_ptr<Plan>> make(const Problem& problem, const Elementwise& kernels,
+                                            const PointwiseKernels& gate_kernels,
+                                            const TeamConfig& team, const PointwiseChoice& choice);
 
-  PlanSizes sizes() const override { return sizes_; }
-  Status pack(const LayerWeights* layers, const PlanBuffers& buffers, Stream stream) override;
   Status forward(Mode mode, Extent extent, const Forward& args, const PlanBuffers& buffers,
                  Stream stream) override;
   Status backward_data(Extent extent, const BackwardData& args, const PlanBuffers& buffers,
@@ -50,13 +44,6 @@ class PointwisePlan final : public Plan {
                           Stream stream) override;
 
  private:
-  struct Layer {
-    std::int64_t input = 0;
-    Place weight_ih, weight_hh, bias;  // packed: [4H,input], [4H,H], the sum of the biases [4H]
-    Place gates;                       // reserve, or workspace with recompute: sequence of 4H
-    Place c, y;                        // reserve: sequence of H, [T,B,H] below the last layer
-  };
-
   // One call, the same for all threads.
   struct Call {
     Extent extent;
@@ -80,9 +67,9 @@ class PointwisePlan final : public Plan {
     float* c = nullptr;  // sequence of H; null in inference, see c_at
   };
 
-  PointwisePlan(const Problem& problem, const Elementwise& elementwise,
-                const PointwiseKernels& kernels, const PointwiseChoice& choice);
-  bool lay_out();
+  PointwisePlan(const Problem& problem, const Elementwise& kernels,
+                const PointwiseKernels& gate_kernels, const TeamConfig& team,
+                const PointwiseChoice& choice);
   Call call(Extent extent, const PlanBuffers& buffers, bool training) const;
   Tensors tensors(const Call& call, std::int64_t layer, const float* x, const float* h_0,
                   const float* c_0, const float* y) const;
@@ -118,17 +105,12 @@ class PointwisePlan final : public Plan {
   void weights_layer(const Call& call, std::int64_t layer, const Tensors& z,
                      const LayerGradients& gradients, const Member& member) const;
 
-  Problem problem_;
-  Elementwise elementwise_;
-  PointwiseKernels kernels_;
+  PointwiseKernels gate_kernels_;
   PointwiseChoice choice_;
-  PlanSizes sizes_;
-  std::vector<Layer> layers_;
   // Workspace: gates of a chunk where none are kept; c_0, dh, dc, dy of one time step in the inside
-  // order; db [4H]; two time steps of c (inference) and of h (thb), used in turn; y (inference) or
-  // dx between layers.
-  Place gates_, c_0_, dh_, dc_, dy_, db_;
-  std::array<Place, 2> c_, h_, between_;
+  // order; two time steps of c (inference) and of h (thb), used in turn.
+  Place gates_, c_0_, dh_, dc_, dy_;
+  std::array<Place, 2> c_, h_;
 };
 
 }  // namespace rnntune::cpu

@@ -11,56 +11,39 @@ constexpr std::int64_t kInferenceRows = 256;
 
 }  // namespace
 
-PointwisePlan::PointwisePlan(const Problem& problem, const Elementwise& elementwise,
-                             const PointwiseKernels& kernels, const PointwiseChoice& choice)
-    : problem_(problem),
-      elementwise_(elementwise),
-      kernels_(kernels),
-      choice_(choice),
-      layers_(std::size_t(problem.layers)) {}
-
 Result<std::unique_ptr<Plan>> PointwisePlan::make(const Problem& problem,
-                                                  const Elementwise& elementwise,
-                                                  const PointwiseKernels& kernels,
+                                                  const Elementwise& kernels,
+                                                  const PointwiseKernels& gate_kernels,
+                                                  const TeamConfig& team,
                                                   const PointwiseChoice& choice) {
-  std::unique_ptr<PointwisePlan> plan(new PointwisePlan(problem, elementwise, kernels, choice));
-  if (!plan->lay_out()) {
-    return Error{ErrorCode::size_overflow,
-                 "the memory of " + to_string(problem) + " does not fit 63 bits"};
-  }
-  return std::unique_ptr<Plan>(std::move(plan));
+  std::unique_ptr<PointwisePlan> plan(
+      new PointwisePlan(problem, kernels, gate_kernels, team, choice));
+  const PlanMemory& memory = plan->memory_;
+  return memory.check(problem, std::move(plan));
 }
 
-bool PointwisePlan::lay_out() {
+PointwisePlan::PointwisePlan(const Problem& problem, const Elementwise& kernels,
+                             const PointwiseKernels& gate_kernels, const TeamConfig& team,
+                             const PointwiseChoice& choice)
+    : BlasPlan(problem, kernels, team), gate_kernels_(gate_kernels), choice_(choice) {
   const Problem& p = problem_;
   const Checked step = Checked(p.batch) * p.hidden;
   const Checked sequence = step * p.time;
-  Arena packed, reserve, workspace;
-  for (std::int64_t l = 0; l < p.layers; ++l) {
-    Layer& layer = layers_[std::size_t(l)];
-    layer.input = p.layer_input(l);
-    layer.weight_ih = packed.add(Checked(4) * p.hidden * layer.input);
-    layer.weight_hh = packed.add(Checked(4) * p.hidden * p.hidden);
-    layer.bias = packed.add(Checked(4) * p.hidden);
-    layer.gates = (choice_.recompute ? workspace : reserve).add(sequence * 4);
-    layer.c = reserve.add(sequence);
-    layer.y = reserve.add(l + 1 < p.layers ? sequence : Checked(0));
+  Arena& workspace = memory_.workspace;
+  for (Layer& layer : layers_) {
+    layer.gates = (choice.recompute ? workspace : memory_.reserve).add(sequence * 4);
+    layer.c = memory_.reserve.add(sequence);
   }
-  if (choice_.recompute) {
+  if (choice.recompute) {
     gates_ = layers_.front().gates;  // forward and backward_data are never in it at once
   } else {
-    const std::int64_t steps = choice_.chunk == 0 ? p.time : std::min(choice_.chunk, p.time);
+    const std::int64_t steps = choice.chunk == 0 ? p.time : std::min(choice.chunk, p.time);
     const std::int64_t rows = std::min(steps * p.batch, kInferenceRows + p.batch);
     gates_ = workspace.add(Checked(rows) * 4 * p.hidden);
   }
   for (Place* place : {&c_0_, &dh_, &dc_, &dy_, &c_[0], &c_[1], &h_[0], &h_[1]}) {
     *place = workspace.add(step);
   }
-  db_ = workspace.add(Checked(4) * p.hidden);
-  for (Place& place : between_) place = workspace.add(p.layers > 1 ? sequence : Checked(0));
-  if (!packed.ok() || !reserve.ok() || !workspace.ok()) return false;
-  sizes_ = {packed.bytes(), workspace.bytes(), reserve.bytes()};
-  return true;
 }
 
 PointwisePlan::Call PointwisePlan::call(Extent extent, const PlanBuffers& buffers,
@@ -75,17 +58,12 @@ PointwisePlan::Call PointwisePlan::call(Extent extent, const PlanBuffers& buffer
 PointwisePlan::Tensors PointwisePlan::tensors(const Call& call, std::int64_t l, const float* x,
                                               const float* h_0, const float* c_0,
                                               const float* y) const {
-  const auto output = [&](std::int64_t layer) -> const float* {
-    if (layer + 1 == problem_.layers) return y;
-    return call.training ? layers_[std::size_t(layer)].y.in(call.buffers.reserve)
-                         : between_[std::size_t(layer % 2)].in(call.buffers.workspace);
-  };
   const Layer& layer = layers_[std::size_t(l)];
   Tensors z;
-  z.x = {l == 0 ? x : output(l - 1), layer.input, false};
+  z.x = input_of(l, x, y, call.buffers, call.training);
   z.h_0 = layer_of(h_0, l, call.state);
   z.c_0 = layer_of(c_0, l, call.state);
-  z.y = output(l);
+  z.y = output_of(l, y, call.buffers, call.training);
   z.gates_kept = call.training && !choice_.recompute;
   z.gates = z.gates_kept ? layer.gates.in(call.buffers.reserve) : gates_.in(call.buffers.workspace);
   z.c = call.training ? layer.c.in(call.buffers.reserve) : nullptr;
@@ -132,8 +110,8 @@ void PointwisePlan::bring_in(const float* from, Matrix to, Block block) const {
     return;
   }
   const std::int64_t at = block.rows.begin * problem_.hidden + block.cols.begin;
-  kernels_.transpose({block.rows.size(), block.cols.size()}, {from + at, problem_.hidden},
-                     {part.data, part.ld});
+  gate_kernels_.transpose({block.rows.size(), block.cols.size()}, {from + at, problem_.hidden},
+                          {part.data, part.ld});
 }
 
 void PointwisePlan::bring_out(ConstMatrix from, float* to, Block block) const {
@@ -141,8 +119,8 @@ void PointwisePlan::bring_out(ConstMatrix from, float* to, Block block) const {
   if (!from.by_columns) return copy_block(from.data, to, from.ld, block);
   const ConstMatrix part = from.from(block.rows.begin, block.cols.begin);
   const std::int64_t at = block.rows.begin * problem_.hidden + block.cols.begin;
-  kernels_.transpose({block.cols.size(), block.rows.size()}, {part.data, part.ld},
-                     {to + at, problem_.hidden});
+  gate_kernels_.transpose({block.cols.size(), block.rows.size()}, {part.data, part.ld},
+                          {to + at, problem_.hidden});
 }
 
 Shape PointwisePlan::shape_of(Block block) const {
@@ -160,32 +138,11 @@ PointwiseGates PointwisePlan::gates_of(const Call& call, const Layer& layer, Mat
           problem_.bias == Bias::none ? nullptr : bias, hidden};
 }
 
-Status PointwisePlan::pack(const LayerWeights* layers, const PlanBuffers& buffers, Stream) {
-  const std::int64_t hidden = problem_.hidden;
-  run_team(choice_.team.threads, [&](const Member& member) {
-    const Range rows = split(4 * hidden, member.count, member.id, TeamShare::kLine);
-    for (std::size_t l = 0; l < layers_.size(); ++l) {
-      const Layer& layer = layers_[l];
-      copy_block(layers[l].weight_ih, layer.weight_ih.in(buffers.packed), layer.input,
-                 {rows, {0, layer.input}});
-      copy_block(layers[l].weight_hh, layer.weight_hh.in(buffers.packed), hidden,
-                 {rows, {0, hidden}});
-      float* const bias = layer.bias.in(buffers.packed);
-      copy_block(layers[l].bias_ih, bias, 4 * hidden, {{0, 1}, rows});
-      if (layers[l].bias_hh != nullptr) {
-        elementwise_.add_bias({1, rows.size()}, layers[l].bias_hh + rows.begin,
-                              {bias + rows.begin, 4 * hidden});
-      }
-    }
-  });
-  return {};
-}
-
 Status PointwisePlan::forward(Mode mode, Extent extent, const Forward& args,
                               const PlanBuffers& buffers, Stream) {
   const Call c = call(extent, buffers, mode == Mode::training);
-  run_team(choice_.team.threads, [&](const Member& member) {
-    const TeamShare share{member, choice_.team.by_batch};
+  run_team(team_.threads, [&](const Member& member) {
+    const TeamShare share{member, team_.by_batch};
     for (std::int64_t l = 0; l < problem_.layers; ++l) {
       forward_layer(c, l, tensors(c, l, args.x, args.h_0, args.c_0, args.y), args, share);
     }
@@ -196,8 +153,8 @@ Status PointwisePlan::forward(Mode mode, Extent extent, const Forward& args,
 Status PointwisePlan::backward_data(Extent extent, const BackwardData& args,
                                     const PlanBuffers& buffers, Stream) {
   const Call c = call(extent, buffers, true);
-  run_team(choice_.team.threads, [&](const Member& member) {
-    const TeamShare share{member, choice_.team.by_batch};
+  run_team(team_.threads, [&](const Member& member) {
+    const TeamShare share{member, team_.by_batch};
     const float* dy = args.dy;
     for (std::int64_t l = problem_.layers - 1; l >= 0; --l) {
       float* const dx = l == 0 ? args.dx : between_[std::size_t(l % 2)].in(buffers.workspace);
@@ -213,7 +170,7 @@ Status PointwisePlan::backward_data(Extent extent, const BackwardData& args,
 Status PointwisePlan::backward_weights(Extent extent, const BackwardWeights& args,
                                        const PlanBuffers& buffers, Stream) {
   const Call c = call(extent, buffers, true);
-  run_team(choice_.team.threads, [&](const Member& member) {
+  run_team(team_.threads, [&](const Member& member) {
     for (std::int64_t l = 0; l < problem_.layers; ++l) {
       Tensors z = tensors(c, l, args.x, args.h_0, nullptr, args.y);
       keep_gates(c, l, z);

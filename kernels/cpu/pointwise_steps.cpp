@@ -33,9 +33,8 @@ void PointwisePlan::forward_layer(const Call& call, std::int64_t l, const Tensor
   bring_in(z.c_0, state_of(call, c_0_), units);
   for (std::int64_t first = 0; first <= last; first += call.chunk) {
     if (share.by_batch) share.member.wait();
-    multiply(*choice_.team.blas.forward, share.of(call.steps(first) * batch, 4 * hidden),
-             layer.input, z.x.from(first * batch, 0), w_ih.transposed(),
-             gates_chunk(call, z, first), 0);
+    multiply(*team_.blas.forward, share.of(call.steps(first) * batch, 4 * hidden), layer.input,
+             z.x.from(first * batch, 0), w_ih.transposed(), gates_chunk(call, z, first), 0);
     if (share.by_batch) share.member.wait();
     for (std::int64_t t = first; t < first + call.steps(first); ++t) {
       forward_step(call, layer, z, t, y + t * call.state, share);
@@ -58,8 +57,8 @@ void PointwisePlan::forward_step(const Call& call, const Layer& layer, const Ten
   ConstMatrix h_before{t == 0 ? z.h_0 : y - call.state, hidden, false};
   if (by_columns && t > 0) h_before = state_of(call, h_[std::size_t((t - 1) % 2)]);
   if (h_before) {
-    multiply(*choice_.team.blas.forward, share.of(batch, 4 * hidden), hidden, h_before,
-             w_hh.transposed(), gates, 1);
+    multiply(*team_.blas.forward, share.of(batch, 4 * hidden), hidden, h_before, w_hh.transposed(),
+             gates, 1);
   }
   share.wait_for_units();
   const Block units = share.of(batch, hidden);
@@ -71,7 +70,7 @@ void PointwisePlan::forward_step(const Call& call, const Layer& layer, const Ten
   step.c_before = in(t == 0 ? state_of(call, c_0_) : c_at(call, z, t - 1), units);
   step.c = out(c_at(call, z, t), units);
   step.h = out(h, units);
-  kernels_.forward[by_columns](step);
+  gate_kernels_.forward[by_columns](step);
   if (by_columns) bring_out(h, y, units);
   share.wait_for_units();
 }
@@ -98,13 +97,12 @@ void PointwisePlan::backward_layer(const Call& call, std::int64_t l, const Tenso
       // After this a thread reads only the units of dh and dx that it writes here: no barrier.
       const Matrix dh_out = t > 0 ? dh : Matrix{dh_0, hidden, false};
       if (dh_out) {
-        multiply(*choice_.team.blas.data, units, 4 * hidden, gates_step(call, z, t), w_hh, dh_out,
-                 0);
+        multiply(*team_.blas.data, units, 4 * hidden, gates_step(call, z, t), w_hh, dh_out, 0);
       }
     }
     if (dx == nullptr) continue;
     if (share.by_batch) share.member.wait();
-    multiply(*choice_.team.blas.data, share.of(steps * batch, layer.input), 4 * hidden,
+    multiply(*team_.blas.data, share.of(steps * batch, layer.input), 4 * hidden,
              gates_chunk(call, z, first), w_ih,
              {dx + first * batch * layer.input, layer.input, false}, 0);
   }
@@ -124,7 +122,7 @@ void PointwisePlan::recompute_chunk(const Call& call, const Layer& layer, const 
   const ConstMatrix w_ih{layer.weight_ih.in(call.buffers.packed), layer.input, false};
   const ConstMatrix w_hh{layer.weight_hh.in(call.buffers.packed), hidden, false};
   const Matrix chunk = gates_chunk(call, z, first);
-  const Blas& blas = *choice_.team.blas.forward;
+  const Blas& blas = *team_.blas.forward;
   const auto add = [&](std::int64_t from, std::int64_t count, const float* h_before) {
     if (h_before == nullptr || count == 0) return;
     multiply(blas, {{0, count}, gates}, hidden, {h_before, hidden, false}, w_hh.transposed(),
@@ -160,7 +158,7 @@ void PointwisePlan::backward_step(const Call& call, const Layer& layer, const Te
   step.dy = dy_in;
   step.dh = in(state_of(call, dh_), units);
   step.dc = out(state_of(call, dc_), units);
-  kernels_.backward[choice_.by_columns](step);
+  gate_kernels_.backward[choice_.by_columns](step);
 }
 
 // The threads share the rows of the weights: [4H, input] and [4H, H]. By rows all chunks are one.
@@ -169,7 +167,7 @@ void PointwisePlan::weights_layer(const Call& call, std::int64_t l, const Tensor
   const std::int64_t input = layers_[std::size_t(l)].input, hidden = problem_.hidden;
   const std::int64_t batch = call.extent.batch;
   const Range rows = split(4 * hidden, member.count, member.id, TeamShare::kLine);
-  const Blas& blas = *choice_.team.blas.weights;
+  const Blas& blas = *team_.blas.weights;
   float* const db = db_.in(call.buffers.workspace) + rows.begin;
   if (rows.size() > 0) std::fill_n(db, rows.size(), 0.0f);
   Call whole = call;
@@ -192,15 +190,15 @@ void PointwisePlan::weights_layer(const Call& call, std::int64_t l, const Tensor
     }
     const In part = in(dgates, {{0, count}, rows});
     if (choice_.by_columns) {
-      elementwise_.sum_cols({rows.size(), count}, part, db);
+      kernels_.sum_cols({rows.size(), count}, part, db);
     } else {
-      elementwise_.sum_rows({count, rows.size()}, part, db);
+      kernels_.sum_rows({count, rows.size()}, part, db);
     }
   }
   for (float* const bias : {gradients.bias_ih, gradients.bias_hh}) {
     if (bias == nullptr) continue;
     const Out sum{bias + rows.begin, 4 * hidden};
-    elementwise_.add({1, rows.size()}, sum, {db, 4 * hidden}, sum);
+    kernels_.add({1, rows.size()}, sum, {db, 4 * hidden}, sum);
   }
 }
 

@@ -12,20 +12,15 @@
 #include <memory>
 #include <vector>
 
-#include "cpu/arena.hpp"
 #include "cpu/blas_plan.hpp"
-#include "cpu/elementwise.hpp"
-#include "plan.hpp"
 
 namespace rnntune::cpu {
 
-class UnfusedPlan final : public Plan {
+class UnfusedPlan final : public BlasPlan {
  public:
   static Result<std::unique_ptr<Plan>> make(const Problem& problem, const Elementwise& kernels,
                                             const TeamConfig& team);
 
-  PlanSizes sizes() const override { return sizes_; }
-  Status pack(const LayerWeights* layers, const PlanBuffers& buffers, Stream stream) override;
   Status forward(Mode mode, Extent extent, const Forward& args, const PlanBuffers& buffers,
                  Stream stream) override;
   Status backward_data(Extent extent, const BackwardData& args, const PlanBuffers& buffers,
@@ -34,12 +29,6 @@ class UnfusedPlan final : public Plan {
                           Stream stream) override;
 
  private:
-  struct Layer {
-    std::int64_t input = 0;
-    Place weight_ih, weight_hh, bias;  // packed: [4H,input], [4H,H], the sum of the biases [4H]
-    Place gates, c, tanh_c, y;         // reserve: [T,B,4H], [T,B,H] each; y below the last layer
-  };
-
   // One call, the same for all threads.
   struct Call {
     Extent extent;
@@ -59,7 +48,6 @@ class UnfusedPlan final : public Plan {
   };
 
   UnfusedPlan(const Problem& problem, const Elementwise& kernels, const TeamConfig& team);
-  bool lay_out();
 
   Tensors tensors(const Call& call, std::int64_t layer, const float* x, const float* h_0,
                   const float* c_0, const float* y) const;
@@ -77,16 +65,10 @@ class UnfusedPlan final : public Plan {
   void weights_layer(const Call& call, std::int64_t layer, const Tensors& z,
                      const LayerGradients& gradients, const Member& member) const;
 
-  Problem problem_;
-  Elementwise kernels_;
-  TeamConfig team_;
-  PlanSizes sizes_;
-  std::vector<Layer> layers_;
-  // Workspace. gates [B,4H] and tanh_c are for inference, c_ too, two time steps in turn; db [4H];
-  // between [T,B,H] is what passes from layer to layer, y in inference, dx in backward, in turn;
-  // all others [B,H].
-  Place zeros_, gates_, tanh_c_, dh_, dc_, temporary_, gradient_, db_;
-  std::array<Place, 2> c_, between_;
+  std::vector<Place> tanh_c_;  // reserve: [T,B,H] a layer
+  // Workspace: [B,4H] and [B,H] of inference, two time steps of c in turn; all others [B,H].
+  Place infer_gates_, infer_tanh_c_, zeros_, dh_, dc_, temporary_, gradient_;
+  std::array<Place, 2> infer_c_;
 };
 
 }  // namespace rnntune::cpu

@@ -16,93 +16,50 @@ In part(const float* data, std::int64_t ld, Block block, std::int64_t column = 0
 
 }  // namespace
 
-UnfusedPlan::UnfusedPlan(const Problem& problem, const Elementwise& kernels, const TeamConfig& team)
-    : problem_(problem), kernels_(kernels), team_(team), layers_(std::size_t(problem.layers)) {}
-
 Result<std::unique_ptr<Plan>> UnfusedPlan::make(const Problem& problem, const Elementwise& kernels,
                                                 const TeamConfig& team) {
   std::unique_ptr<UnfusedPlan> plan(new UnfusedPlan(problem, kernels, team));
-  if (!plan->lay_out()) {
-    return Error{ErrorCode::size_overflow,
-                 "the memory of " + to_string(problem) + " does not fit 63 bits"};
-  }
-  return std::unique_ptr<Plan>(std::move(plan));
+  const PlanMemory& memory = plan->memory_;
+  return memory.check(problem, std::move(plan));
 }
 
-bool UnfusedPlan::lay_out() {
-  const Problem& p = problem_;
-  const Checked step = Checked(p.batch) * p.hidden;
-  const Checked sequence = step * p.time;
-  Arena packed, reserve, workspace;
-  for (std::int64_t l = 0; l < p.layers; ++l) {
-    Layer& layer = layers_[std::size_t(l)];
-    layer.input = p.layer_input(l);
-    layer.weight_ih = packed.add(Checked(4) * p.hidden * layer.input);
-    layer.weight_hh = packed.add(Checked(4) * p.hidden * p.hidden);
-    layer.bias = packed.add(Checked(4) * p.hidden);
-    layer.gates = reserve.add(sequence * 4);
-    layer.c = reserve.add(sequence);
-    layer.tanh_c = reserve.add(sequence);
-    layer.y = reserve.add(l + 1 < p.layers ? sequence : Checked(0));
+UnfusedPlan::UnfusedPlan(const Problem& problem, const Elementwise& kernels, const TeamConfig& team)
+    : BlasPlan(problem, kernels, team) {
+  const Checked step = Checked(problem.batch) * problem.hidden;
+  const Checked sequence = step * problem.time;
+  for (Layer& layer : layers_) {
+    layer.gates = memory_.reserve.add(sequence * 4);
+    layer.c = memory_.reserve.add(sequence);
+    tanh_c_.push_back(memory_.reserve.add(sequence));
   }
-  for (Place* place : {&zeros_, &tanh_c_, &dh_, &dc_, &temporary_, &gradient_, &c_[0], &c_[1]}) {
-    *place = workspace.add(step);
+  for (Place* place :
+       {&zeros_, &infer_tanh_c_, &dh_, &dc_, &temporary_, &gradient_, &infer_c_[0], &infer_c_[1]}) {
+    *place = memory_.workspace.add(step);
   }
-  gates_ = workspace.add(step * 4);
-  db_ = workspace.add(Checked(4) * p.hidden);
-  for (Place& place : between_) place = workspace.add(p.layers > 1 ? sequence : Checked(0));
-  if (!packed.ok() || !reserve.ok() || !workspace.ok()) return false;
-  sizes_ = {packed.bytes(), workspace.bytes(), reserve.bytes()};
-  return true;
-}
-
-Status UnfusedPlan::pack(const LayerWeights* layers, const PlanBuffers& buffers, Stream) {
-  const std::int64_t hidden = problem_.hidden;
-  run_team(team_.threads, [&](const Member& member) {
-    const Range rows = split(4 * hidden, member.count, member.id, TeamShare::kLine);
-    for (std::size_t l = 0; l < layers_.size(); ++l) {
-      const Layer& layer = layers_[l];
-      copy_block(layers[l].weight_ih, layer.weight_ih.in(buffers.packed), layer.input,
-                 {rows, {0, layer.input}});
-      copy_block(layers[l].weight_hh, layer.weight_hh.in(buffers.packed), hidden,
-                 {rows, {0, hidden}});
-      float* const bias = layer.bias.in(buffers.packed);
-      copy_block(layers[l].bias_ih, bias, 4 * hidden, {{0, 1}, rows});
-      if (layers[l].bias_hh != nullptr) {
-        kernels_.add_bias({1, rows.size()}, layers[l].bias_hh + rows.begin,
-                          {bias + rows.begin, 4 * hidden});
-      }
-    }
-  });
-  return {};
+  infer_gates_ = memory_.workspace.add(step * 4);
 }
 
 UnfusedPlan::Tensors UnfusedPlan::tensors(const Call& call, std::int64_t l, const float* x,
                                           const float* h_0, const float* c_0,
                                           const float* y) const {
-  const auto output = [&](std::int64_t layer) -> const float* {
-    if (layer + 1 == problem_.layers) return y;
-    return call.training ? layers_[std::size_t(layer)].y.in(call.buffers.reserve)
-                         : between_[std::size_t(layer % 2)].in(call.buffers.workspace);
-  };
   const Layer& layer = layers_[std::size_t(l)];
   const std::int64_t state = call.extent.batch * problem_.hidden;
   Tensors z;
-  z.x = {l == 0 ? x : output(l - 1), layer.input, false};
+  z.x = input_of(l, x, y, call.buffers, call.training);
   z.h_0 = layer_of(h_0, l, state);
   z.c_0 = c_0 == nullptr ? zeros_.in(call.buffers.workspace) : c_0 + l * state;
-  z.y = output(l);
-  z.gates =
-      call.training ? layer.gates.in(call.buffers.reserve) : gates_.in(call.buffers.workspace);
+  z.y = output_of(l, y, call.buffers, call.training);
+  z.gates = call.training ? layer.gates.in(call.buffers.reserve)
+                          : infer_gates_.in(call.buffers.workspace);
   z.c = call.training ? layer.c.in(call.buffers.reserve) : nullptr;
-  z.tanh_c =
-      call.training ? layer.tanh_c.in(call.buffers.reserve) : tanh_c_.in(call.buffers.workspace);
+  z.tanh_c = call.training ? tanh_c_[std::size_t(l)].in(call.buffers.reserve)
+                           : infer_tanh_c_.in(call.buffers.workspace);
   return z;
 }
 
 float* UnfusedPlan::c_at(const Call& call, const Tensors& z, std::int64_t t) const {
   return call.training ? z.c + t * call.extent.batch * problem_.hidden
-                       : c_[std::size_t(t % 2)].in(call.buffers.workspace);
+                       : infer_c_[std::size_t(t % 2)].in(call.buffers.workspace);
 }
 
 Status UnfusedPlan::forward(Mode mode, Extent extent, const Forward& args,

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lays out arrays in one block of memory: sizes first, pointers at run time.
+// Lays out the arrays of a plan in its three blocks of memory: sizes first, pointers at run time.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "checked.hpp"
+#include "plan.hpp"
 
 namespace rnntune::cpu {
 
@@ -30,6 +32,19 @@ class Arena {
 
  private:
   Checked end_{0};
+};
+
+struct PlanMemory {
+  Arena packed, workspace, reserve;
+
+  PlanSizes sizes() const { return {packed.bytes(), workspace.bytes(), reserve.bytes()}; }
+
+  // The plan that was laid out here, or why its sizes are none.
+  Result<std::unique_ptr<Plan>> check(const Problem& problem, std::unique_ptr<Plan> plan) const {
+    if (packed.ok() && workspace.ok() && reserve.ok()) return plan;
+    return Error{ErrorCode::size_overflow,
+                 "size overflow: the buffers of " + to_string(problem) + " do not fit 63 bits"};
+  }
 };
 
 }  // namespace rnntune::cpu
