@@ -58,16 +58,19 @@ std::optional<Outcome> parse_outcome(std::string_view text) {
   return static_cast<Outcome>(found - kOutcomes.begin());
 }
 
-TimeUs to_time_us(const Timing& timing) {
+TimeUs to_time_us(const Summary& summary, const char* stop) {
   const double none = std::numeric_limits<double>::quiet_NaN();
-  const Summary& summary = timing.summary;
   const Interval interval = summary.interval.value_or(Interval{none, none});
   return {.median = summary.median,
           .low = interval.low,
           .high = interval.high,
           .samples = summary.samples,
           .noise = summary.noise().value_or(none),
-          .stop = to_string(timing.stop)};
+          .stop = stop};
+}
+
+TimeUs to_time_us(const Timing& timing) {
+  return to_time_us(timing.summary, to_string(timing.stop));
 }
 
 Json to_json(const Attempt& attempt) {

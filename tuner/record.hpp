@@ -11,6 +11,7 @@
 #include "codec.hpp"
 #include "database.hpp"
 #include "tuner/measure.hpp"
+#include "tuner/statistics.hpp"
 
 namespace rnntune::tuner {
 
@@ -64,6 +65,7 @@ struct Final {
   bool complete = false;
 };
 
+TimeUs to_time_us(const Summary& summary, const char* stop = "");
 TimeUs to_time_us(const Timing& timing);
 
 Json to_json(const Attempt& attempt);  // of type "start"

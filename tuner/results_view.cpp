@@ -7,6 +7,7 @@
 #include <map>
 #include <sstream>
 
+#include "tuner/record.hpp"
 #include "tuner/statistics.hpp"
 
 namespace rnntune::tuner {
@@ -60,18 +61,6 @@ void fill_row(const Json& benchmark, ResultRow& row) {
   if (!row.ratio && ratio.median > 0) row.ratio = ratio;
 }
 
-TimeUs time_of(const std::vector<double>& samples) {
-  const double none = std::numeric_limits<double>::quiet_NaN();
-  const Summary summary = summarize(samples);
-  const Interval interval = summary.interval.value_or(Interval{none, none});
-  return {.median = summary.median,
-          .low = interval.low,
-          .high = interval.high,
-          .samples = summary.samples,
-          .noise = summary.noise().value_or(none),
-          .stop = ""};
-}
-
 std::vector<ResultRow> rows_of(const Json& benchmarks) {
   std::vector<ResultRow> rows;
   std::vector<std::vector<double>> samples;
@@ -95,7 +84,7 @@ std::vector<ResultRow> rows_of(const Json& benchmarks) {
         number_of(benchmark, "real_time") * us_per_unit(text_of(benchmark, "time_unit"));
     if (rows[place->second].error.empty()) samples[place->second].push_back(time_us);
   }
-  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].time_us = time_of(samples[i]);
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].time_us = to_time_us(summarize(samples[i]));
   return rows;
 }
 

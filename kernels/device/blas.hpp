@@ -17,20 +17,7 @@
 
 namespace rnntune {
 
-// The double precision product, with the arguments of Gemm; the float64 reference uses it.
-struct Gemm64 {
-  bool transpose_a = false;
-  bool transpose_b = false;
-  std::int64_t m = 0, n = 0, k = 0;
-  double alpha = 1;
-  const double* a = nullptr;
-  std::int64_t lda = 0;
-  const double* b = nullptr;
-  std::int64_t ldb = 0;
-  double beta = 0;
-  double* c = nullptr;
-  std::int64_t ldc = 0;
-};
+using Gemm64 = GemmOf<double>;  // what the float64 reference uses
 
 struct Blas {
   std::string name;     // "openblas", "onednn": a config's value of the parameter blas

@@ -38,20 +38,22 @@ struct DeviceInfo {
 using Stream = void*;
 
 // C[m,n] = alpha * op(A)[m,k] * op(B)[k,n] + beta * C, column-major, exactly the arguments of
-// cublasSgemm.
-struct Gemm {
+// cublasSgemm and, in double, cublasDgemm.
+template <class T>
+struct GemmOf {
   bool transpose_a = false;
   bool transpose_b = false;
   std::int64_t m = 0, n = 0, k = 0;
-  float alpha = 1;
-  const float* a = nullptr;
+  T alpha = 1;
+  const T* a = nullptr;
   std::int64_t lda = 0;
-  const float* b = nullptr;
+  const T* b = nullptr;
   std::int64_t ldb = 0;
-  float beta = 0;
-  float* c = nullptr;
+  T beta = 0;
+  T* c = nullptr;
   std::int64_t ldc = 0;
 };
+using Gemm = GemmOf<float>;
 
 class RNNTUNE_EXPORT Device {
  public:
