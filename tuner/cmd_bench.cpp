@@ -111,17 +111,23 @@ class Bench {
     throw BadInput("--config: not valid for " + to_string(problem) + ": " + why);
   }
 
+  // Ends between two of its parts when interrupted: at full sizes each takes many seconds.
   void compare(const NamedProblem& named) {
     progress_.show(named.name, 0, "computing the reference");
     const Explanation choice = choose(named.problem);
     const Setting setting{device_, cases_.get(named.problem, options_.seed)};
+    if (interrupted()) return;
     Record record;
     std::optional<Contender> ours = prepare(setting, choice.config, record);
+    if (interrupted()) return;
     if (!ours) return fail(named, setting, choice.config, record);
     ours->name = "rnntune";
     std::vector<Contender> contenders;
     contenders.push_back(std::move(*ours));
-    for (const std::string& name : options_.against) add_opponent(named, setting, name, contenders);
+    for (const std::string& name : options_.against) {
+      add_opponent(named, setting, name, contenders);
+      if (interrupted()) return;
+    }
     time(named, to_string(choice.rung), std::move(contenders));
   }
 
