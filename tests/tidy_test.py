@@ -31,7 +31,7 @@ ROOMS = {
     "kernels/device": {"kernels/include", "kernels/device"},
     "kernels/cpu": {"kernels/include", "kernels/cell", "kernels/device", "kernels/cpu"} | CONTRACTS,
     "kernels/cuda": {"kernels/include", "kernels/cell", "kernels/device",
-                     "kernels/cuda"} | CONTRACTS,
+                     "kernels/cuda", "kernels/simt/device_text.hpp"} | CONTRACTS,
     "kernels/simt": {"kernels/include", "kernels/cell", "kernels/device", "kernels/cuda",
                      "kernels/simt"},
     "kernels": {"kernels", "kernels/include", "kernels/device", "kernels/cpu", "kernels/cuda"},

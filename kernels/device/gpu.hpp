@@ -2,8 +2,8 @@
 // A device that runs the kernels of kernels/cuda/: a CUDA device, or its emulation on the host
 // (backend "simt"). Plans are written once against this interface.
 //
-// Every call on a stream is asynchronous: it returns when the work is queued, in order with what the
-// same stream holds and in no order with other streams but through events. Arguments are copied
+// Every call on a stream is asynchronous: it returns when the work is queued, in order with what
+// the same stream holds and in no order with other streams but through events. Arguments are copied
 // before the call returns. A fault of the queued work is the error of a later call.
 #pragma once
 
@@ -47,9 +47,9 @@ class Kernel {
 };
 
 struct LaunchShape {
-  Extent3 grid, block;
+  Extent3 grid{}, block{};
   unsigned shared_bytes = 0;  // dynamic shared memory
-  Extent3 cluster;            // blocks of a thread-block cluster; 1 1 1: none
+  Extent3 cluster{};          // blocks of a thread-block cluster; 1 1 1: none
   bool cooperative = false;   // all blocks are resident at once and may meet at a grid barrier
 };
 

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs CUDA device text on the host: one fiber per CUDA thread, all on the calling OS thread.
+//
+// The blocks of a launch run one after the other; those of a cooperative launch together, so that
+// they can meet at a grid barrier. One OS thread for all makes a run depend on its seed alone, and
+// a deadlock of the grid visible as that no thread can run.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "device/gpu.hpp"
+
+namespace rnntune::simt {
+
+inline constexpr unsigned kMaxBlockThreads = 1024;
+inline constexpr unsigned kMaxSharedBytes = 227 * 1024;       // of a block, static and dynamic
+inline constexpr unsigned kMaxStaticSharedBytes = 48 * 1024;  // of a block
+// Each has a stack: 64 KiB of address space, of which it touches a few.
+inline constexpr unsigned kMaxCooperativeThreads = 16384;
+
+struct LaunchOptions {
+  // 0: threads run in order of their numbers. Else threads, warps and blocks run in a random order
+  // that the seed determines.
+  std::uint64_t seed = 0;
+};
+
+// An impossible geometry is an error that names limit and value.
+Status check_geometry(const gpu::LaunchShape& shape);
+
+// Calls `body`, which calls the kernel, once per CUDA thread. The error says which threads were
+// where: a deadlock, a divergent barrier, an overrun of shared memory, and in an instrumented
+// kernel (race.hpp) the races. What a failed launch was to compute is undefined; the threads that
+// had not ended are given up without unwinding, so device text must own nothing. `body` must not
+// throw.
+Status launch(const gpu::LaunchShape& shape, const std::function<void()>& body,
+              const LaunchOptions& options = {});
+
+}  // namespace rnntune::simt
