@@ -106,11 +106,72 @@ struct BackwardTiles {
   };
 };
 
+// Blocks [first, end) of the depth added to sums [rows][vectors][V], of rows from `row` on.
+struct StretchRun {
+  BackwardRun run;
+  std::int64_t row, first, end;
+  float* sums;
+};
+
+template <int kVectors>
+struct StretchTiles {
+  template <int kRows>
+  struct Tile {
+    static HWY_INLINE void run(const StretchRun& stretch, std::int64_t row) {
+      V acc[kRows][kVectors];
+      clear(acc);
+      BackwardTiles<kVectors>::template Tile<kRows>::sum_blocks(stretch.run, stretch.row + row,
+                                                                stretch.first, stretch.end, acc);
+      RNNTUNE_UNROLL for (int r = 0; r < kRows; ++r)
+          RNNTUNE_UNROLL for (int v = 0; v < kVectors; ++v) {
+        float* at = stretch.sums + ((row + r) * kVectors + v) * lanes();
+        hn::Store(acc[r][v] + hn::Load(F(), at), F(), at);
+      }
+    }
+  };
+};
+
+constexpr std::int64_t kStretchRows = 32;  // their sums stay in L1 beside the weights
+
+template <int kVectors>
+HWY_INLINE void backward_stretches(const BackwardPanel& p, int most, std::int64_t stretch) {
+  const F f;
+  const std::int64_t block_floats = 4 * lanes() * kVectors * lanes();
+  for (std::int64_t row = 0; row < p.rows; row += kStretchRows) {
+    const std::int64_t rows = p.rows - row < kStretchRows ? p.rows - row : kStretchRows;
+    HWY_ALIGN float sums[kStretchRows * kVectors * HWY_MAX_BYTES / sizeof(float)];
+    std::fill_n(sums, rows * kVectors * lanes(), 0.0f);
+    for (std::int64_t first = 0; first < p.blocks; first += stretch) {
+      const std::int64_t end = p.blocks - first < stretch ? p.blocks : first + stretch;
+      const bool last = end == p.blocks;
+      Prefetch next;
+      if (p.ahead.floats > 0)
+        next = spread({last ? p.ahead.at : p.w + end * block_floats, kStretchFloats},
+                      (rows + most - 1) / most, (end - first) * 4 * lanes());
+      run_tiles<StretchTiles<kVectors>::template Tile, kMaxRows<kVectors>>(
+          rows, most, StretchRun{{p, next}, row, first, end, sums});
+    }
+    for (int v = 0; v < kVectors; ++v) {
+      if (p.out == nullptr) {
+        backward_rows(p, v, row, static_cast<int>(rows), sums);
+        continue;
+      }
+      for (std::int64_t r = 0; r < rows; ++r)
+        store_some(hn::Load(f, sums + (r * kVectors + v) * lanes()), p.columns - v * lanes(),
+                   p.out + (row + r) * p.ldo + v * lanes());
+    }
+  }
+}
+
 template <int kVectors>
 HWY_NOINLINE void backward_panel(const BackwardPanel& p) {
   constexpr int kMost = kMaxRows<kVectors>;
   const int most = p.tile_rows > 0 && p.tile_rows < kMost ? p.tile_rows : kMost;
   const std::int64_t tiles = (p.rows + most - 1) / most;
+  const std::int64_t stretch =
+      std::max<std::int64_t>(1, kStretchFloats / (4 * lanes() * kVectors * lanes()));
+  if (kStretches && p.blocks > stretch && p.rows > most)
+    return backward_stretches<kVectors>(p, most, stretch);
   const BackwardRun run{p, spread(p.ahead, tiles, p.blocks * 4 * lanes())};
   run_tiles<BackwardTiles<kVectors>::template Tile, kMost>(p.rows, most, run);
 }

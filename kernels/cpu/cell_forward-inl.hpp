@@ -71,16 +71,15 @@ struct ForwardTile {
     const ForwardPanel& p = run.panel;
     float* gates = p.gates + row * 4 * lanes();
     V acc[kRows][4];
-    RNNTUNE_UNROLL for (int r = 0; r < kRows; ++r) RNNTUNE_UNROLL for (int v = 0; v < 4; ++v) {
-      acc[r][v] = hn::LoadU(f, (p.bias ? p.bias : gates + r * 4 * lanes()) + v * lanes());
-    }
+    clear(acc);
     const std::int64_t w_stride = 4 * lanes();
     multiply_deep<kRows, 4>({p.x.a + row * p.x.lda, p.x.lda, 1, p.x.w, w_stride}, p.x.depth, acc,
                             run.prefetch);
     multiply_deep<kRows, 4>({p.h.a + row * p.h.lda, p.h.lda, 1, p.h.w, w_stride}, p.h.depth, acc,
                             run.prefetch);
     RNNTUNE_UNROLL for (int r = 0; r < kRows; ++r) RNNTUNE_UNROLL for (int v = 0; v < 4; ++v) {
-      hn::StoreU(acc[r][v], f, gates + r * 4 * lanes() + v * lanes());
+      float* at = gates + (r * 4 + v) * lanes();
+      hn::StoreU(acc[r][v] + hn::LoadU(f, p.bias ? p.bias + v * lanes() : at), f, at);
     }
     if (p.epilogue == Epilogue::train) finish<Epilogue::train>(p, row);
     if (p.epilogue == Epilogue::infer) finish<Epilogue::infer>(p, row);
@@ -93,12 +92,43 @@ struct ForwardTile {
   }
 };
 
-HWY_NOINLINE void forward(const ForwardPanel& p) {
+HWY_INLINE void forward_rows(const ForwardPanel& p) {
   constexpr int kMost = kMaxRows<4>;
   const int most = p.tile_rows > 0 && p.tile_rows < kMost ? p.tile_rows : kMost;
   const std::int64_t tiles = (p.rows + most - 1) / most;
   const ForwardRun run{p, spread(p.ahead, tiles, p.x.depth + p.h.depth)};
   run_tiles<ForwardTile, kMost>(p.rows, most, run);
+}
+
+// In stretches; the pre-activations wait in gates.
+HWY_INLINE void forward_stretches(const ForwardPanel& p) {
+  const std::int64_t stretch = kStretchFloats / (4 * lanes()), depth = p.x.depth + p.h.depth;
+  ForwardPanel part = p;
+  part.h.depth = 0;
+  part.epilogue = Epilogue::none;
+  const Term terms[] = {p.x, p.h};
+  for (std::int64_t done = 0; const Term& term : terms) {
+    for (std::int64_t k = 0; k < term.depth; k += stretch) {
+      part.x = {term.a + k, term.lda, term.w + k * 4 * lanes(),
+                term.depth - k < stretch ? term.depth - k : stretch};
+      done += part.x.depth;
+      const bool last = done == depth;
+      if (last) part.epilogue = p.epilogue;
+      if (p.ahead.floats > 0)
+        part.ahead = {last ? p.ahead.at : part.x.w + part.x.depth * 4 * lanes(), kStretchFloats};
+      forward_rows(part);
+      part.bias = nullptr;
+    }
+  }
+}
+
+HWY_NOINLINE void forward(const ForwardPanel& p) {
+  const std::int64_t floats = (p.x.depth + p.h.depth) * 4 * lanes();
+  if (kStretches && floats > kStretchFloats && p.rows > kMaxRows<4>) {
+    forward_stretches(p);
+  } else {
+    forward_rows(p);
+  }
 }
 
 }  // namespace HWY_NAMESPACE
