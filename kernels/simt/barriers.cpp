@@ -32,7 +32,8 @@ void Scheduler::release_block(Block& block, const Thread* last) {
   for (const Thread& thread : block.threads) {
     if (thread.state != State::at_block_barrier) continue;
     if (!site) site = &thread.site;
-    if (!same(*site, thread.site)) fail("divergent barrier: " + describe_threads(block));
+    if (!same(*site, thread.site))
+      fail([&] { return "divergent barrier: " + describe_threads(block); });
   }
   block.arrived = 0;
   ++block.interval;
@@ -49,7 +50,9 @@ void Scheduler::release_block(Block& block, const Thread* last) {
 void Scheduler::grid_barrier(Thread& me, const Site& site) {
   me.site = site;
   if (!shape_.cooperative) {
-    fail("grid barrier at " + to_string(site) + " in a launch that is not cooperative");
+    fail([&] {
+      return "grid barrier at " + to_string(site) + " in a launch that is not cooperative";
+    });
   }
   me.state = State::at_grid_barrier;
   ++at_grid_barrier_;
@@ -69,7 +72,8 @@ void Scheduler::release_grid_if_complete(const Thread* last) {
     for (const Thread& thread : block.threads) {
       if (thread.state != State::at_grid_barrier) continue;
       if (!site) site = &thread.site;
-      if (!same(*site, thread.site)) fail("divergent grid barrier: " + describe_threads(blocks_));
+      if (!same(*site, thread.site))
+        fail([&] { return "divergent grid barrier: " + describe_threads(blocks_); });
     }
   }
   at_grid_barrier_ = 0;
@@ -96,8 +100,10 @@ std::uint64_t Scheduler::warp_meet(Thread& me, WarpOperation operation, unsigned
   me.operation = operation;
   me.mask = mask;
   if ((mask >> lane & 1) == 0) {
-    fail("thread " + std::to_string(me.id) + " calls " + to_string(site) +
-         " with a mask that does not name its lane " + std::to_string(lane));
+    fail([&] {
+      return "thread " + std::to_string(me.id) + " calls " + to_string(site) +
+             " with a mask that does not name its lane " + std::to_string(lane);
+    });
   }
   warp.value[lane] = value;
   warp.source[lane] = source;
@@ -123,8 +129,10 @@ bool Scheduler::release_warp_if_complete(Block& block, Warp& warp, unsigned mask
     if ((group >> i & 1) == 0) continue;
     if (lanes[i].mask != mask || lanes[i].operation != one.operation ||
         !same(lanes[i].site, one.site)) {
-      fail("lanes of a warp meet in different operations or with different masks: " +
-           describe_threads(block));
+      fail([&] {
+        return "lanes of a warp meet in different operations or with different masks: " +
+               describe_threads(block);
+      });
     }
   }
   std::uint64_t ballot = 0;

@@ -86,15 +86,20 @@ void* shared_of(Block& block, const void* key, const char* name, std::size_t byt
   if (void* object = block.shared.find(key)) return object;
   Scheduler& scheduler = *block.scheduler;
   void* object = block.shared.add(key, name, bytes);
-  if (!object) scheduler.fail("no memory for shared memory of " + std::to_string(bytes) + " bytes");
+  if (!object) {
+    scheduler.fail(
+        [&] { return "no memory for shared memory of " + std::to_string(bytes) + " bytes"; });
+  }
   const std::size_t declared = block.shared.static_bytes();
   const std::size_t total = declared + scheduler.shape().shared_bytes;
   if (declared > kMaxStaticSharedBytes || total > kMaxSharedBytes) {
     const bool is_static = declared > kMaxStaticSharedBytes;
-    scheduler.fail(std::string(is_static ? "static" : "static and dynamic") +
-                   " shared memory in bytes, with \"" + name + "\": expected at most " +
-                   std::to_string(is_static ? kMaxStaticSharedBytes : kMaxSharedBytes) + ", got " +
-                   std::to_string(is_static ? declared : total));
+    scheduler.fail([&] {
+      return std::string(is_static ? "static" : "static and dynamic") +
+             " shared memory in bytes, with \"" + name + "\": expected at most " +
+             std::to_string(is_static ? kMaxStaticSharedBytes : kMaxSharedBytes) + ", got " +
+             std::to_string(is_static ? declared : total);
+    });
   }
   return object;
 }

@@ -182,7 +182,7 @@ Thread* Scheduler::end_thread(Thread& me) {
   release_grid_if_complete(nullptr);
   if (alive_ == 0) return nullptr;
   Thread* next = take_ready();
-  if (!next) fail("deadlock: " + describe_threads(blocks_));
+  if (!next) fail([&] { return "deadlock: " + describe_threads(blocks_); });
   return next;
 }
 
@@ -201,8 +201,7 @@ void Scheduler::go_to(Context& from, Thread& next) {
   switch_context(from, next.fiber->context);
 }
 
-void Scheduler::fail(std::string message) {
-  error_ = std::move(message);
+void Scheduler::abandon() {
   Thread& me = current_thread();
   current = nullptr;
   switch_context(me.fiber->context, main_);
@@ -242,7 +241,7 @@ Thread* Scheduler::take_ready() {
 // The thread waits, or is queued: others run until it is its turn.
 void Scheduler::suspend(Thread& me) {
   Thread* next = take_ready();
-  if (!next) fail("deadlock: " + describe_threads(blocks_));
+  if (!next) fail([&] { return "deadlock: " + describe_threads(blocks_); });
   if (next != &me) go_to(me.fiber->context, *next);
 }
 

@@ -86,8 +86,13 @@ class Scheduler {
                           int source, const Site& site);
   void pause(Thread& me);
 
-  // Ends the launch with this error; called on a fiber.
-  [[noreturn]] void fail(std::string message);
+  // Ends the launch with the error that describe() returns; called on a fiber. A function, since no
+  // frame of the fiber is ever unwound: what it makes beside the text is destroyed before that.
+  template <class Describe>
+  [[noreturn]] void fail(Describe describe) {
+    error_ = describe();
+    abandon();
+  }
   // A finding that does not end the launch but makes it fail.
   void report(std::string finding);
 
@@ -98,6 +103,7 @@ class Scheduler {
 
  private:
   static void enter();
+  [[noreturn]] void abandon();
   void live_on_fiber();
   Thread* end_thread(Thread& me);
   void run_wave(std::uint64_t first);
