@@ -283,11 +283,14 @@ TEST(TeamTest, SplitCoversEverythingOnce) {
 
 TEST(TeamTest, OneThreadRunsInPlace) {
   const auto self = std::this_thread::get_id();
+  const int before = omp_get_max_threads();
   cpu::run_team(1, [&](const cpu::Member& member) {
     EXPECT_EQ(std::this_thread::get_id(), self);
     EXPECT_EQ(member.count, 1);
+    EXPECT_EQ(omp_get_max_threads(), 1) << "a BLAS called here would leave this thread";
     member.wait();
   });
+  EXPECT_EQ(omp_get_max_threads(), before);
 }
 
 // Each thread writes its slot without synchronisation of its own and reads all after the barrier.

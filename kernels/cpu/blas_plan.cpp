@@ -13,7 +13,21 @@ std::string blas_is_here(const Problem&, const DeviceInfo&, const Config& config
   return choose_blas(config.get("blas")).forward == nullptr ? "the library does not load here" : "";
 }
 
+std::string products_need_threads(const Problem&, const DeviceInfo&, const Config& config) {
+  if (config.get("products") != "library") return {};
+  if (config.get_int("threads", 1) == 1) return "one thread has nothing to share";
+  if (config.get("split") == "batch") return "samples are shared by a team only";
+  return {};
+}
+
 constexpr const char* kMixed = "mixed";
+
+std::vector<std::string> blas_values() {
+  std::vector<std::string> names;
+  for (const Blas& blas : blas_libraries()) names.push_back(blas.name);
+  if (find_blas("openblas") != nullptr && find_blas("onednn") != nullptr) names.push_back(kMixed);
+  return names;
+}
 
 }  // namespace
 
@@ -32,21 +46,20 @@ std::string why_not_blas(const Problem& p, const DeviceInfo&) {
 }
 
 std::vector<Parameter> blas_parameters(const DeviceInfo& device) {
-  std::vector<std::string> libraries;
-  for (const Blas& blas : blas_libraries()) libraries.push_back(blas.name);
-  if (find_blas("openblas") != nullptr && find_blas("onednn") != nullptr) {
-    libraries.push_back(kMixed);
-  }
-  return {threads_parameter(device), {"blas", "library of the matrix products", libraries}};
+  return {threads_parameter(device),
+          {"blas", "library of the matrix products", blas_values()},
+          {"products", "who cuts a product for the threads", {"team", "library"}}};
 }
 
-std::vector<Constraint> blas_constraints() { return {{"blas", blas_is_here}}; }
+std::vector<Constraint> blas_constraints() {
+  return {{"blas", blas_is_here}, {"products", products_need_threads}};
+}
 
 std::vector<std::pair<std::string, std::string>> blas_guess(const Problem& problem,
                                                             const DeviceInfo& device) {
-  const std::vector<Parameter> parameters = blas_parameters(device);
   return {{"threads", std::to_string(guess_threads(problem, device))},
-          {"blas", parameters.back().values.back()}};
+          {"blas", blas_values().back()},
+          {"products", "team"}};
 }
 
 BlasChoice choose_blas(std::string_view value) {
@@ -74,7 +87,7 @@ void copy_block(const float* from, float* to, std::int64_t ld, Block block) {
 
 TeamConfig TeamConfig::from(const Config& config) {
   return {int(config.get_int("threads", 1)), config.get("split") == "batch",
-          choose_blas(config.get("blas"))};
+          config.get("products") == "library", choose_blas(config.get("blas"))};
 }
 
 BlasPlan::BlasPlan(const Problem& problem, const Elementwise& kernels, const TeamConfig& team)

@@ -19,7 +19,8 @@ namespace rnntune::cpu {
 // Layers, time, batch, input and hidden size of any LSTM in f32; empty when it can.
 std::string why_not_blas(const Problem& problem, const DeviceInfo& device);
 
-// threads (1, powers of two, the limit) and blas.
+// threads (1, powers of two, the limit), blas and products: a team that cuts each product by
+// itself, or the threads of the library.
 std::vector<Parameter> blas_parameters(const DeviceInfo& device);
 std::vector<Constraint> blas_constraints();
 // The values that are a fair guess without tuning, in the order of blas_parameters.
@@ -38,16 +39,28 @@ struct BlasChoice {
 BlasChoice choose_blas(std::string_view value);
 
 // How the threads of a team share a time step: hidden units, with a barrier between steps, or
-// samples, with none, since no sample needs another.
+// samples, with none, since no sample needs another. Where the threads are the library's, one
+// thread walks the step alone: it calls the products whole, and opens a region for what `each` is
+// given.
 struct TeamShare {
   Member member;
   bool by_batch = false;
+  int region = 0;  // threads of the library; 0: a team
+
+  // work(part) for this thread's part of [samples, width], see of.
+  template <class Work>
+  void each(std::int64_t samples, std::int64_t width, Work&& work) const {
+    if (region == 0) return work(of(samples, width));
+    run_team(region, [&](const Member& one) { work(TeamShare{one}.of(samples, width)); });
+  }
 
   // This thread's part of [samples, width], for any width a multiple of which is cut by units.
   Block of(std::int64_t samples, std::int64_t width) const {
     if (by_batch) return {split(samples, member.count, member.id), {0, width}};
     return {{0, samples}, split(width, member.count, member.id, kLine)};
   }
+  // The same threads with units to share, whatever the time steps are shared by.
+  TeamShare by_units() const { return {member, false, region}; }
   // Between two operations of a time step of which the second reads what other units wrote.
   void wait_for_units() const {
     if (!by_batch) member.wait();
@@ -59,9 +72,21 @@ struct TeamShare {
 struct TeamConfig {
   int threads = 1;
   bool by_batch = false;
+  bool library_threads = false;
   BlasChoice blas;
 
   static TeamConfig from(const Config& config);
+
+  // body(share) on every thread of the team, or on one where the threads are the library's.
+  template <class Body>
+  void run(Body&& body) const {
+    if (library_threads) {
+      const ThreadLimit limit(threads);
+      Barrier alone;
+      return body(TeamShare{{0, 1, &alone}, false, threads});
+    }
+    run_team(threads, [&](const Member& member) { body(TeamShare{member, by_batch}); });
+  }
 };
 
 // to[block] = from[block], both by rows; zeros where from is null.

@@ -95,15 +95,17 @@ class PointwisePlan final : public BlasPlan {
                      const TeamShare& share) const;
   void forward_step(const Call& call, const Layer& layer, const Tensors& z, std::int64_t t,
                     float* y, const TeamShare& share) const;
+  void forward_gates(const Call& call, const Layer& layer, const Tensors& z, std::int64_t t,
+                     float* y, Block units) const;
   void backward_layer(const Call& call, std::int64_t layer, const Tensors& z,
                       const BackwardData& args, const float* dy, float* dx,
                       const TeamShare& share) const;
-  void backward_step(const Call& call, const Layer& layer, const Tensors& z, std::int64_t t,
-                     const float* dy, const TeamShare& share) const;
+  void backward_gates(const Call& call, const Layer& layer, const Tensors& z, std::int64_t t,
+                      const float* dy, Block units) const;
   void recompute_chunk(const Call& call, const Layer& layer, const Tensors& z, std::int64_t first,
                        const Member& member) const;
   void weights_layer(const Call& call, std::int64_t layer, const Tensors& z,
-                     const LayerGradients& gradients, const Member& member) const;
+                     const LayerGradients& gradients, const TeamShare& share) const;
 
   PointwiseKernels gate_kernels_;
   PointwiseChoice choice_;

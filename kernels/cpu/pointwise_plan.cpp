@@ -141,8 +141,7 @@ PointwiseGates PointwisePlan::gates_of(const Call& call, const Layer& layer, Mat
 Status PointwisePlan::forward(Mode mode, Extent extent, const Forward& args,
                               const PlanBuffers& buffers, Stream) {
   const Call c = call(extent, buffers, mode == Mode::training);
-  run_team(team_.threads, [&](const Member& member) {
-    const TeamShare share{member, team_.by_batch};
+  team_.run([&](const TeamShare& share) {
     for (std::int64_t l = 0; l < problem_.layers; ++l) {
       forward_layer(c, l, tensors(c, l, args.x, args.h_0, args.c_0, args.y), args, share);
     }
@@ -153,8 +152,7 @@ Status PointwisePlan::forward(Mode mode, Extent extent, const Forward& args,
 Status PointwisePlan::backward_data(Extent extent, const BackwardData& args,
                                     const PlanBuffers& buffers, Stream) {
   const Call c = call(extent, buffers, true);
-  run_team(team_.threads, [&](const Member& member) {
-    const TeamShare share{member, team_.by_batch};
+  team_.run([&](const TeamShare& share) {
     const float* dy = args.dy;
     for (std::int64_t l = problem_.layers - 1; l >= 0; --l) {
       float* const dx = l == 0 ? args.dx : between_[std::size_t(l % 2)].in(buffers.workspace);
@@ -170,11 +168,11 @@ Status PointwisePlan::backward_data(Extent extent, const BackwardData& args,
 Status PointwisePlan::backward_weights(Extent extent, const BackwardWeights& args,
                                        const PlanBuffers& buffers, Stream) {
   const Call c = call(extent, buffers, true);
-  run_team(team_.threads, [&](const Member& member) {
+  team_.run([&](const TeamShare& share) {
     for (std::int64_t l = 0; l < problem_.layers; ++l) {
       Tensors z = tensors(c, l, args.x, args.h_0, nullptr, args.y);
       keep_gates(c, l, z);
-      weights_layer(c, l, z, args.gradients[l], member);
+      weights_layer(c, l, z, args.gradients[l], share.by_units());
     }
   });
   return {};

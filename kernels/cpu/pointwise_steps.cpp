@@ -26,11 +26,10 @@ void PointwisePlan::forward_layer(const Call& call, std::int64_t l, const Tensor
   const Layer& layer = layers_[std::size_t(l)];
   const std::int64_t hidden = problem_.hidden, batch = call.extent.batch;
   const std::int64_t last = call.extent.time - 1;
-  const Block units = share.of(batch, hidden);
   // What this layer writes is not const: y of the call, the reserve or the workspace.
   float* const y = const_cast<float*>(z.y);
   const ConstMatrix w_ih{layer.weight_ih.in(call.buffers.packed), layer.input, false};
-  bring_in(z.c_0, state_of(call, c_0_), units);
+  share.each(batch, hidden, [&](Block units) { bring_in(z.c_0, state_of(call, c_0_), units); });
   for (std::int64_t first = 0; first <= last; first += call.chunk) {
     if (share.by_batch) share.member.wait();
     multiply(*team_.blas.forward, share.of(call.steps(first) * batch, 4 * hidden), layer.input,
@@ -40,12 +39,12 @@ void PointwisePlan::forward_layer(const Call& call, std::int64_t l, const Tensor
       forward_step(call, layer, z, t, y + t * call.state, share);
     }
   }
-  if (args.h_n != nullptr) {
-    copy_block(y + last * call.state, args.h_n + l * call.state, hidden, units);
-  }
-  if (args.c_n != nullptr) {
-    bring_out(c_at(call, z, last), args.c_n + l * call.state, units);
-  }
+  share.each(batch, hidden, [&](Block units) {
+    float* const h_n = layer_of(args.h_n, l, call.state);
+    float* const c_n = layer_of(args.c_n, l, call.state);
+    if (h_n != nullptr) copy_block(y + last * call.state, h_n, hidden, units);
+    if (c_n != nullptr) bring_out(c_at(call, z, last), c_n, units);
+  });
 }
 
 void PointwisePlan::forward_step(const Call& call, const Layer& layer, const Tensors& z,
@@ -61,18 +60,24 @@ void PointwisePlan::forward_step(const Call& call, const Layer& layer, const Ten
              gates, 1);
   }
   share.wait_for_units();
-  const Block units = share.of(batch, hidden);
-  const Matrix h = by_columns ? state_of(call, h_[std::size_t(t % 2)]) : Matrix{y, hidden, false};
+  share.each(batch, hidden, [&](Block units) { forward_gates(call, layer, z, t, y, units); });
+  share.wait_for_units();
+}
+
+void PointwisePlan::forward_gates(const Call& call, const Layer& layer, const Tensors& z,
+                                  std::int64_t t, float* y, Block units) const {
+  const bool by_columns = choice_.by_columns;
+  const Matrix h =
+      by_columns ? state_of(call, h_[std::size_t(t % 2)]) : Matrix{y, problem_.hidden, false};
   PointwiseForward step;
   step.n = shape_of(units);
-  step.gates = gates_of(call, layer, gates, units);
+  step.gates = gates_of(call, layer, gates_step(call, z, t), units);
   step.keep_gates = z.gates_kept;
   step.c_before = in(t == 0 ? state_of(call, c_0_) : c_at(call, z, t - 1), units);
   step.c = out(c_at(call, z, t), units);
   step.h = out(h, units);
   gate_kernels_.forward[by_columns](step);
   if (by_columns) bring_out(h, y, units);
-  share.wait_for_units();
 }
 
 void PointwisePlan::backward_layer(const Call& call, std::int64_t l, const Tensors& z,
@@ -80,24 +85,28 @@ void PointwisePlan::backward_layer(const Call& call, std::int64_t l, const Tenso
                                    const TeamShare& share) const {
   const Layer& layer = layers_[std::size_t(l)];
   const std::int64_t hidden = problem_.hidden, batch = call.extent.batch;
-  const Block units = share.of(batch, hidden);
   const ConstMatrix w_ih{layer.weight_ih.in(call.buffers.packed), layer.input, false};
   const ConstMatrix w_hh{layer.weight_hh.in(call.buffers.packed), hidden, false};
   const Matrix dh = state_of(call, dh_);
   float* const dh_0 = layer_of(args.dh_0, l, call.state);
-  bring_in(layer_of(args.dh_n, l, call.state), dh, units);
-  bring_in(layer_of(args.dc_n, l, call.state), state_of(call, dc_), units);
-  bring_in(z.c_0, state_of(call, c_0_), units);
+  share.each(batch, hidden, [&](Block units) {
+    bring_in(layer_of(args.dh_n, l, call.state), dh, units);
+    bring_in(layer_of(args.dc_n, l, call.state), state_of(call, dc_), units);
+    bring_in(z.c_0, state_of(call, c_0_), units);
+  });
   for (std::int64_t first = call.first_of(call.extent.time - 1); first >= 0; first -= call.chunk) {
     const std::int64_t steps = call.steps(first);
     if (choice_.recompute) recompute_chunk(call, layer, z, first, share.member);
     for (std::int64_t t = first + steps - 1; t >= first; --t) {
-      backward_step(call, layer, z, t, dy + t * call.state, share);
+      share.each(batch, hidden, [&](Block units) {
+        backward_gates(call, layer, z, t, dy + t * call.state, units);
+      });
       share.wait_for_units();
       // After this a thread reads only the units of dh and dx that it writes here: no barrier.
       const Matrix dh_out = t > 0 ? dh : Matrix{dh_0, hidden, false};
       if (dh_out) {
-        multiply(*team_.blas.data, units, 4 * hidden, gates_step(call, z, t), w_hh, dh_out, 0);
+        multiply(*team_.blas.data, share.of(batch, hidden), 4 * hidden, gates_step(call, z, t),
+                 w_hh, dh_out, 0);
       }
     }
     if (dx == nullptr) continue;
@@ -107,7 +116,9 @@ void PointwisePlan::backward_layer(const Call& call, std::int64_t l, const Tenso
              {dx + first * batch * layer.input, layer.input, false}, 0);
   }
   if (args.dc_0 != nullptr) {
-    bring_out(state_of(call, dc_), args.dc_0 + l * call.state, units);
+    share.each(batch, hidden, [&](Block units) {
+      bring_out(state_of(call, dc_), args.dc_0 + l * call.state, units);
+    });
   }
   if (share.by_batch) share.member.wait();  // dx was cut by rows, not by samples
 }
@@ -139,10 +150,9 @@ void PointwisePlan::recompute_chunk(const Call& call, const Layer& layer, const 
   member.wait();
 }
 
-void PointwisePlan::backward_step(const Call& call, const Layer& layer, const Tensors& z,
-                                  std::int64_t t, const float* dy, const TeamShare& share) const {
+void PointwisePlan::backward_gates(const Call& call, const Layer& layer, const Tensors& z,
+                                   std::int64_t t, const float* dy, Block units) const {
   const std::int64_t hidden = problem_.hidden;
-  const Block units = share.of(call.extent.batch, hidden);
   In dy_in{dy + units.rows.begin * hidden + units.cols.begin, hidden};
   if (choice_.by_columns) {
     const Matrix turned = state_of(call, dy_);
@@ -163,13 +173,13 @@ void PointwisePlan::backward_step(const Call& call, const Layer& layer, const Te
 
 // The threads share the rows of the weights: [4H, input] and [4H, H]. By rows all chunks are one.
 void PointwisePlan::weights_layer(const Call& call, std::int64_t l, const Tensors& z,
-                                  const LayerGradients& gradients, const Member& member) const {
+                                  const LayerGradients& gradients, const TeamShare& share) const {
   const std::int64_t input = layers_[std::size_t(l)].input, hidden = problem_.hidden;
   const std::int64_t batch = call.extent.batch;
-  const Range rows = split(4 * hidden, member.count, member.id, TeamShare::kLine);
+  const Range rows = share.of(1, 4 * hidden).cols;
   const Blas& blas = *team_.blas.weights;
-  float* const db = db_.in(call.buffers.workspace) + rows.begin;
-  if (rows.size() > 0) std::fill_n(db, rows.size(), 0.0f);
+  float* const db = db_.in(call.buffers.workspace);
+  copy_block(nullptr, db, 4 * hidden, {{0, 1}, rows});
   Call whole = call;
   if (!choice_.by_columns) whole.chunk = call.extent.time;
   for (std::int64_t first = 0; first < call.extent.time; first += whole.chunk) {
@@ -188,17 +198,20 @@ void PointwisePlan::weights_layer(const Call& call, std::int64_t l, const Tensor
     } else {
       add(0, count, z.y + (first - 1) * call.state);
     }
-    const In part = in(dgates, {{0, count}, rows});
-    if (choice_.by_columns) {
-      kernels_.sum_cols({rows.size(), count}, part, db);
-    } else {
-      kernels_.sum_rows({count, rows.size()}, part, db);
-    }
+    share.each(1, 4 * hidden, [&](Block part) {
+      const Range gates = part.cols;
+      const In from = in(dgates, {{0, count}, gates});
+      if (choice_.by_columns) {
+        kernels_.sum_cols({gates.size(), count}, from, db + gates.begin);
+      } else {
+        kernels_.sum_rows({count, gates.size()}, from, db + gates.begin);
+      }
+    });
   }
   for (float* const bias : {gradients.bias_ih, gradients.bias_hh}) {
     if (bias == nullptr) continue;
     const Out sum{bias + rows.begin, 4 * hidden};
-    kernels_.add({1, rows.size()}, sum, {db, 4 * hidden}, sum);
+    kernels_.add({1, rows.size()}, sum, {db + rows.begin, 4 * hidden}, sum);
   }
 }
 

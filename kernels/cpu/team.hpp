@@ -64,13 +64,30 @@ struct Member {
   void wait() const { barrier->wait(count); }
 };
 
+// Holds the regions that the calling thread opens next, and with them a BLAS on OpenMP, to a number
+// of threads.
+class ThreadLimit {
+ public:
+  explicit ThreadLimit(int threads) : before_(omp_get_max_threads()) {
+    omp_set_num_threads(threads);
+  }
+  ~ThreadLimit() { omp_set_num_threads(before_); }
+  ThreadLimit(const ThreadLimit&) = delete;
+  ThreadLimit& operator=(const ThreadLimit&) = delete;
+
+ private:
+  int before_;
+};
+
 // Runs body(member) on `threads` threads, or on as many as OpenMP gives: the body must go by
-// member.count alone. One thread runs it in place, without a region. Body must not throw.
+// member.count alone. One thread runs it in place, without a region, and what it calls stays on
+// that thread. Body must not throw.
 template <class Body>
 void run_team(int threads, Body&& body) {
   assert(threads >= 1);
   Barrier barrier;
   if (threads == 1) {
+    const ThreadLimit limit(1);
     body(Member{0, 1, &barrier});
     return;
   }

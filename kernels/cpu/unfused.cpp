@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The row of the `unfused` variant in the variant table, and its space.
 //
-// The baseline has the freedom of a framework's user and no more: the number of threads and the
-// BLAS. Its threads share each product and each elementwise kernel, as a threaded BLAS and a
-// framework's loops do; giving every thread samples of its own for the whole sequence is a fusion
-// across operations, which is what the other variants are for.
+// The baseline has the freedom of a framework's user and no more: the number of threads, the BLAS,
+// and who cuts its products for them. Its threads share each product and each elementwise kernel,
+// as a threaded BLAS and a framework's loops do; giving every thread samples of its own for the
+// whole sequence is a fusion across operations, which is what the other variants are for.
 #include "cpu/unfused.hpp"
 
 #include "cpu/cpu_variants.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan of the `unfused` variant: what a framework does that runs an LSTM operation by
 // operation. It is the baseline that ratios are quoted against, so it is as good as that form
-// allows: the best BLAS here, vectorised loops, one parallel region per call.
+// allows: the best BLAS here with the better of its own threads and ours, vectorised loops.
 //
 // Bytes of a time step and layer: the weights, 16 * H * (I + H), from the cache level or memory
 // that holds them, and 4 * B * H for each of the 28 operands of the elementwise operations forward,
@@ -57,13 +57,15 @@ class UnfusedPlan final : public BlasPlan {
                      const TeamShare& share) const;
   void forward_step(const Call& call, std::int64_t layer, const Tensors& z, std::int64_t t,
                     float* h, const TeamShare& share) const;
+  void forward_gates(const Call& call, const Layer& layer, const Tensors& z, std::int64_t t,
+                     float* h, Block units) const;
   void backward_layer(const Call& call, std::int64_t layer, const Tensors& z,
                       const BackwardData& args, const float* dy, float* dx,
                       const TeamShare& share) const;
-  void backward_step(const Call& call, const Tensors& z, std::int64_t t, const float* dy,
-                     const TeamShare& share) const;
+  void backward_gates(const Call& call, const Tensors& z, std::int64_t t, const float* dy,
+                      Block units) const;
   void weights_layer(const Call& call, std::int64_t layer, const Tensors& z,
-                     const LayerGradients& gradients, const Member& member) const;
+                     const LayerGradients& gradients, const TeamShare& share) const;
 
   std::vector<Place> tanh_c_;  // reserve: [T,B,H] a layer
   // Workspace: [B,4H] and [B,H] of inference, two time steps of c in turn; all others [B,H].

@@ -65,10 +65,10 @@ float* UnfusedPlan::c_at(const Call& call, const Tensors& z, std::int64_t t) con
 Status UnfusedPlan::forward(Mode mode, Extent extent, const Forward& args,
                             const PlanBuffers& buffers, Stream) {
   const Call call{extent, buffers, mode == Mode::training};
-  run_team(team_.threads, [&](const Member& member) {
-    const TeamShare share{member, team_.by_batch};
-    copy_block(nullptr, zeros_.in(buffers.workspace), problem_.hidden,
-               share.of(extent.batch, problem_.hidden));
+  team_.run([&](const TeamShare& share) {
+    share.each(extent.batch, problem_.hidden, [&](Block units) {
+      copy_block(nullptr, zeros_.in(buffers.workspace), problem_.hidden, units);
+    });
     for (std::int64_t l = 0; l < problem_.layers; ++l) {
       forward_layer(call, l, tensors(call, l, args.x, args.h_0, args.c_0, args.y), args, share);
     }
@@ -79,28 +79,23 @@ Status UnfusedPlan::forward(Mode mode, Extent extent, const Forward& args,
 void UnfusedPlan::forward_layer(const Call& call, std::int64_t l, const Tensors& z,
                                 const Forward& args, const TeamShare& share) const {
   const std::int64_t state = call.extent.batch * problem_.hidden;
-  const Block units = share.of(call.extent.batch, problem_.hidden);
   const std::int64_t last = call.extent.time - 1;
   // What this layer writes is not const: y of the call, the reserve or the workspace.
   float* const y = const_cast<float*>(z.y);
   for (std::int64_t t = 0; t <= last; ++t) forward_step(call, l, z, t, y + t * state, share);
-  if (args.h_n != nullptr) {
-    copy_block(y + last * state, args.h_n + l * state, problem_.hidden, units);
-  }
-  if (args.c_n != nullptr) {
-    copy_block(c_at(call, z, last), args.c_n + l * state, problem_.hidden, units);
-  }
+  share.each(call.extent.batch, problem_.hidden, [&](Block units) {
+    float* const h_n = layer_of(args.h_n, l, state);
+    float* const c_n = layer_of(args.c_n, l, state);
+    if (h_n != nullptr) copy_block(y + last * state, h_n, problem_.hidden, units);
+    if (c_n != nullptr) copy_block(c_at(call, z, last), c_n, problem_.hidden, units);
+  });
 }
 
 void UnfusedPlan::forward_step(const Call& call, std::int64_t l, const Tensors& z, std::int64_t t,
                                float* h, const TeamShare& share) const {
   const Layer& layer = layers_[std::size_t(l)];
   const std::int64_t hidden = problem_.hidden, batch = call.extent.batch;
-  const Elementwise& k = kernels_;
   float* const gates = z.gates + (call.training ? t * batch * 4 * hidden : 0);
-  float* const tanh_c = z.tanh_c + (call.training ? t * batch * hidden : 0);
-  float* const c = c_at(call, z, t);
-  const float* const c_before = t == 0 ? z.c_0 : c_at(call, z, t - 1);
   const float* const h_before = t == 0 ? z.h_0 : h - batch * hidden;
 
   const Block products = share.of(batch, 4 * hidden);
@@ -114,8 +109,18 @@ void UnfusedPlan::forward_step(const Call& call, std::int64_t l, const Tensors& 
              pre, 1);
   }
   share.wait_for_units();
+  share.each(batch, hidden, [&](Block units) { forward_gates(call, layer, z, t, h, units); });
+  share.wait_for_units();
+}
 
-  const Block units = share.of(batch, hidden);
+void UnfusedPlan::forward_gates(const Call& call, const Layer& layer, const Tensors& z,
+                                std::int64_t t, float* h, Block units) const {
+  const std::int64_t hidden = problem_.hidden, batch = call.extent.batch;
+  const Elementwise& k = kernels_;
+  float* const gates = z.gates + (call.training ? t * batch * 4 * hidden : 0);
+  float* const tanh_c = z.tanh_c + (call.training ? t * batch * hidden : 0);
+  float* const c = c_at(call, z, t);
+  const float* const c_before = t == 0 ? z.c_0 : c_at(call, z, t - 1);
   const Shape n{units.rows.size(), units.cols.size()};
   const auto gate = [&](std::int64_t q) { return part(gates, 4 * hidden, units, q * hidden); };
   const Out i = gate(0), f = gate(1), g = gate(2), o = gate(3);
@@ -132,16 +137,15 @@ void UnfusedPlan::forward_step(const Call& call, std::int64_t l, const Tensors& 
   k.multiply_add(n, i, g, c_out);
   k.tanh(n, c_out, tanh_out);
   k.multiply(n, o, tanh_out, part(h, hidden, units));
-  share.wait_for_units();
 }
 
 Status UnfusedPlan::backward_data(Extent extent, const BackwardData& args,
                                   const PlanBuffers& buffers, Stream) {
   const Call call{extent, buffers, true};
-  run_team(team_.threads, [&](const Member& member) {
-    const TeamShare share{member, team_.by_batch};
-    copy_block(nullptr, zeros_.in(buffers.workspace), problem_.hidden,
-               share.of(extent.batch, problem_.hidden));
+  team_.run([&](const TeamShare& share) {
+    share.each(extent.batch, problem_.hidden, [&](Block units) {
+      copy_block(nullptr, zeros_.in(buffers.workspace), problem_.hidden, units);
+    });
     const float* dy = args.dy;
     for (std::int64_t l = problem_.layers - 1; l >= 0; --l) {
       float* const dx = l == 0 ? args.dx : between_[std::size_t(l % 2)].in(buffers.workspace);
@@ -159,36 +163,40 @@ void UnfusedPlan::backward_layer(const Call& call, std::int64_t l, const Tensors
   const Layer& layer = layers_[std::size_t(l)];
   const std::int64_t hidden = problem_.hidden, batch = call.extent.batch;
   const std::int64_t state = batch * hidden;
-  const Block units = share.of(batch, hidden);
   float* const dh = dh_.in(call.buffers.workspace);
   float* const dc = dc_.in(call.buffers.workspace);
-  copy_block(layer_of(args.dh_n, l, state), dh, hidden, units);
-  copy_block(layer_of(args.dc_n, l, state), dc, hidden, units);
+  share.each(batch, hidden, [&](Block units) {
+    copy_block(layer_of(args.dh_n, l, state), dh, hidden, units);
+    copy_block(layer_of(args.dc_n, l, state), dc, hidden, units);
+  });
   const ConstMatrix w_ih{layer.weight_ih.in(call.buffers.packed), layer.input, false};
   const ConstMatrix w_hh{layer.weight_hh.in(call.buffers.packed), hidden, false};
   for (std::int64_t t = call.extent.time - 1; t >= 0; --t) {
-    backward_step(call, z, t, dy + t * state, share);
+    share.each(batch, hidden,
+               [&](Block units) { backward_gates(call, z, t, dy + t * state, units); });
     share.wait_for_units();
     // After this a thread reads only the units of dh and dx that it writes here: no barrier.
     const ConstMatrix dgates{z.gates + t * batch * 4 * hidden, 4 * hidden, false};
     float* const dh_out = t > 0 ? dh : layer_of(args.dh_0, l, state);
     if (dh_out != nullptr) {
-      multiply(*team_.blas.data, units, 4 * hidden, dgates, w_hh, {dh_out, hidden, false}, 0);
+      multiply(*team_.blas.data, share.of(batch, hidden), 4 * hidden, dgates, w_hh,
+               {dh_out, hidden, false}, 0);
     }
     if (dx != nullptr) {
       multiply(*team_.blas.data, share.of(batch, layer.input), 4 * hidden, dgates, w_ih,
                {dx + t * batch * layer.input, layer.input, false}, 0);
     }
   }
-  if (args.dc_0 != nullptr) copy_block(dc, args.dc_0 + l * state, hidden, units);
+  if (args.dc_0 == nullptr) return;
+  share.each(batch, hidden,
+             [&](Block units) { copy_block(dc, args.dc_0 + l * state, hidden, units); });
 }
 
-void UnfusedPlan::backward_step(const Call& call, const Tensors& z, std::int64_t t, const float* dy,
-                                const TeamShare& share) const {
+void UnfusedPlan::backward_gates(const Call& call, const Tensors& z, std::int64_t t,
+                                 const float* dy, Block units) const {
   const std::int64_t hidden = problem_.hidden, batch = call.extent.batch;
   const std::int64_t state = batch * hidden;
   const Elementwise& k = kernels_;
-  const Block units = share.of(batch, hidden);
   const Shape n{units.rows.size(), units.cols.size()};
   const auto gate = [&](std::int64_t q) {
     return part(z.gates + t * 4 * state, 4 * hidden, units, q * hidden);
@@ -218,10 +226,10 @@ void UnfusedPlan::backward_step(const Call& call, const Tensors& z, std::int64_t
 Status UnfusedPlan::backward_weights(Extent extent, const BackwardWeights& args,
                                      const PlanBuffers& buffers, Stream) {
   const Call call{extent, buffers, true};
-  run_team(team_.threads, [&](const Member& member) {
+  team_.run([&](const TeamShare& share) {
     for (std::int64_t l = 0; l < problem_.layers; ++l) {
       weights_layer(call, l, tensors(call, l, args.x, args.h_0, nullptr, args.y), args.gradients[l],
-                    member);
+                    share.by_units());
     }
   });
   return {};
@@ -229,12 +237,12 @@ Status UnfusedPlan::backward_weights(Extent extent, const BackwardWeights& args,
 
 // The threads share the rows of the weights: [4H, input] and [4H, H].
 void UnfusedPlan::weights_layer(const Call& call, std::int64_t l, const Tensors& z,
-                                const LayerGradients& gradients, const Member& member) const {
+                                const LayerGradients& gradients, const TeamShare& share) const {
   const std::int64_t input = layers_[std::size_t(l)].input, hidden = problem_.hidden;
   const std::int64_t batch = call.extent.batch;
-  const Range rows = split(4 * hidden, member.count, member.id, TeamShare::kLine);
-  float* const db = db_.in(call.buffers.workspace) + rows.begin;
-  if (rows.size() > 0) std::fill_n(db, rows.size(), 0.0f);
+  const Range rows = share.of(1, 4 * hidden).cols;
+  float* const db = db_.in(call.buffers.workspace);
+  copy_block(nullptr, db, 4 * hidden, {{0, 1}, rows});
   for (std::int64_t t = 0; t < call.extent.time; ++t) {
     const ConstMatrix dgates{z.gates + t * batch * 4 * hidden, 4 * hidden, false};
     const float* const h_before = t == 0 ? z.h_0 : z.y + (t - 1) * batch * hidden;
@@ -244,12 +252,15 @@ void UnfusedPlan::weights_layer(const Call& call, std::int64_t l, const Tensors&
       multiply(*team_.blas.weights, {rows, {0, hidden}}, batch, dgates.transposed(),
                {h_before, hidden, false}, {gradients.weight_hh, hidden, false}, 1);
     }
-    kernels_.sum_rows({batch, rows.size()}, {dgates.data + rows.begin, 4 * hidden}, db);
+    share.each(1, 4 * hidden, [&](Block part) {
+      const std::int64_t at = part.cols.begin;
+      kernels_.sum_rows({batch, part.cols.size()}, {dgates.data + at, 4 * hidden}, db + at);
+    });
   }
   for (float* const bias : {gradients.bias_ih, gradients.bias_hh}) {
     if (bias == nullptr) continue;
     const Out out{bias + rows.begin, 4 * hidden};
-    kernels_.add({1, rows.size()}, out, {db, 4 * hidden}, out);
+    kernels_.add({1, rows.size()}, out, {db + rows.begin, 4 * hidden}, out);
   }
 }
 
