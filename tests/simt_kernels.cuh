@@ -6,6 +6,7 @@
 #include "cuda/portable.cuh"
 
 namespace rnntune::cuda {
+inline namespace RNNTUNE_DEVICE_TEXT {
 
 enum class Fault {
   none,
@@ -159,4 +160,5 @@ __global__ void reverse_warp(WordArguments p) {
   p.out[i] = buffer[i ^ 31];  // [warp read]
 }
 
+}  // namespace RNNTUNE_DEVICE_TEXT
 }  // namespace rnntune::cuda

@@ -6,7 +6,18 @@
 //   RNNTUNE_DYNAMIC_SHARED(float, buffer);    is   the launch's dynamic shared memory, at float*
 //   RNNTUNE_UNROLL                            is   #pragma unroll
 //   rnntune::cuda::grid_barrier(state);       meets all blocks of a cooperative launch
+//
+// All of it is inside of
+//
+//   namespace rnntune::cuda {
+//   inline namespace RNNTUNE_DEVICE_TEXT {
+//
+// so that a program may hold the text twice: as it is, and watched by the race checker.
 #pragma once
+
+#if !defined(RNNTUNE_DEVICE_TEXT)
+#define RNNTUNE_DEVICE_TEXT device_text
+#endif
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 

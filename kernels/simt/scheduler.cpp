@@ -7,6 +7,8 @@
 #include <cassert>
 #include <cstdlib>
 
+#include "simt/random.hpp"
+
 namespace rnntune::simt {
 namespace {
 
@@ -214,13 +216,7 @@ void Scheduler::report(std::string finding) {
 
 // ---- who runs next
 
-// splitmix64
-std::uint64_t Scheduler::random(std::uint64_t below) {
-  std::uint64_t z = (seed_ += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return (z ^ (z >> 31)) % below;
-}
+std::uint64_t Scheduler::random(std::uint64_t below) { return random_below(seed_, below); }
 
 void Scheduler::queue(Thread& thread) {
   assert(ready_count_ < ready_.size());
