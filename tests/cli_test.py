@@ -55,6 +55,12 @@ class Usage(CommandTest):
         for command in ("devices", "space", "tune", "verify", "bench"):
             self.assertIn("--device", self.run_it(command, "--help").stdout)
 
+    def test_the_emulated_device(self):
+        shown = json.loads(self.run_it("devices", "--device", "simt", "--json").stdout)
+        self.assertEqual(shown["devices"][0]["backend"], "simt")
+        self.assertTrue(shown["devices"][0]["key"].startswith("simt;compute_capability="))
+        self.refused("devices", "--device", "simt:x", says="'simt:x'")
+
     def test_what_it_does_not_know(self):
         self.refused(says="a subcommand is required")
         self.refused("tunee", says="tunee")

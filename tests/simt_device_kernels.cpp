@@ -4,14 +4,12 @@
 
 #include "tests/simt_kernels.cuh"
 
-#define RNNTUNE_TEST_KERNELS(X)                                                                    \
-  X("simt_kernels.cuh", rnntune::cuda::scale_add)                                                  \
-  X("simt_kernels.cuh", rnntune::cuda::double_write)                                               \
-  X("simt_kernels.cuh", rnntune::cuda::block_sum<false>)                                           \
-  X("simt_kernels.cuh", rnntune::cuda::tiled_gemm<8, rnntune::cuda::Fault::none>)                  \
-  X("simt_kernels.cuh", rnntune::cuda::tiled_gemm<8, rnntune::cuda::Fault::no_barrier_before_use>) \
-  X("simt_kernels.cuh", rnntune::cuda::reverse_warp<rnntune::cuda::Fault::none>)                   \
-  X("simt_kernels.cuh", rnntune::cuda::ring<rnntune::cuda::Fault::none>)
+#define RNNTUNE_TEST_KERNELS(X)                                                  \
+  X("simt_kernels.cuh", rnntune::cuda::scale_add)                                \
+  X("simt_kernels.cuh", rnntune::cuda::double_write)                             \
+  X("simt_kernels.cuh", rnntune::cuda::reverse_warp<rnntune::cuda::Fault::none>) \
+  X("simt_kernels.cuh", rnntune::cuda::ring<rnntune::cuda::Fault::none>)         \
+  X("simt_kernels.cuh", rnntune::cuda::tiled_gemm<8, rnntune::cuda::Fault::none>)
 
 namespace rnntune::simt {
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <regex>
 
+#include "simt/device.hpp"
 #include "tuner/command.hpp"
 #include "tuner/suite.hpp"
 
@@ -54,7 +55,11 @@ void throw_unless(const Status& status) {
 }
 
 void add_device_options(CLI::App& app, Options& options) {
-  app.add_option("--device", options.device, "cpu")->capture_default_str();
+  app.add_option(
+         "--device", options.device,
+         "cpu; simt, a GPU emulated on the host; or simt:checked, the same with its kernels "
+         "checked for races")
+      ->capture_default_str();
   app.add_option("--threads", options.threads, "most threads; default: every core at hand")
       ->check(CLI::Range(1, 1 << 16));
   app.add_option("--isa", options.isa, "forbid instruction sets above this one, such as avx2");
@@ -122,7 +127,12 @@ std::vector<NamedProblem> load_problems(const Options& options) {
   throw BadInput("--filter: no problem matches '" + options.filter + "'" + files);
 }
 
+// The emulator is no part of the library, so that it is opened here.
 std::shared_ptr<Device> open_device(const Options& options) {
+  if (options.device == "simt" || options.device == "simt:checked") {
+    return value_or_throw(
+        simt::open_simt({.seed = options.seed, .checked = options.device != "simt"}));
+  }
   return value_or_throw(
       rnntune::open_device(options.device, {.threads = options.threads, .isa = options.isa}));
 }

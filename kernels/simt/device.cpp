@@ -202,25 +202,25 @@ Status SimtDevice::to_device(void* device, const void* host, std::size_t bytes, 
   return call([&]() -> Status {
     const std::string what = bytes_text("copy to the device", bytes);
     if (Status status = streams_.not_captured(stream, what); !status.ok()) return status;
-    if (Status status = check({{"device", device, bytes}}); !status.ok()) {
-      return submit(stream, what, status, nullptr);
-    }
     const auto* const begin = static_cast<const std::byte*>(host);
-    return submit_access(stream, what, {{"device", device, bytes}},
+    const std::vector<Range> ranges{{"device", device, bytes}};
+    if (Status status = check(ranges); !status.ok()) return submit(stream, what, status, nullptr);
+    return submit_access(stream, what, ranges,
                          [device, staged = std::vector<std::byte>(begin, begin + bytes)] {
                            std::memcpy(device, staged.data(), staged.size());
                          });
   });
 }
 
-// The host memory is written when the work runs: not before the stream has been synchronized.
+// Waits, as the driver does with host memory that is not pinned.
 Status SimtDevice::to_host(void* host, const void* device, std::size_t bytes, Stream stream) {
   if (bytes == 0) return {};
   return call([&]() -> Status {
     const std::string what = bytes_text("copy to the host", bytes);
     if (Status status = streams_.not_captured(stream, what); !status.ok()) return status;
-    return submit_access(stream, what, {{"device", device, bytes}},
-                         [=] { std::memcpy(host, device, bytes); });
+    Status status = submit_access(stream, what, {{"device", device, bytes}},
+                                  [=] { std::memcpy(host, device, bytes); });
+    return status.ok() ? streams_.synchronize(stream) : status;
   });
 }
 

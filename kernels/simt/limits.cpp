@@ -42,8 +42,6 @@ DeviceInfo describe(const OpenOptions& options) {
                      {"l2_bytes", std::to_string(kL2Bytes)}};
   info.key = "simt";
   for (const auto& [name, value] : info.properties) info.key += ";" + name + "=" + value;
-  info.properties.emplace_back("seed", std::to_string(options.seed));
-  info.properties.emplace_back("races", options.checked ? "checked" : "not checked");
   return info;
 }
 
