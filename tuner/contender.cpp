@@ -8,6 +8,7 @@
 #include "reference/opponent.hpp"
 #include "space.hpp"
 #include "tuner/command.hpp"
+#include "tuner/interrupt.hpp"
 #include "tuner/step_run.hpp"
 
 namespace rnntune::tuner {
@@ -77,7 +78,9 @@ class Screening {
   }
   void refuse(Error error) { error_ = std::move(error); }
 
+  // An interrupted screening has not seen them all, so it names none.
   Result<Contender> result() {
+    if (interrupted()) return unsupported("interrupted");
     if (!best_) return error_;
     return std::move(*best_);
   }
@@ -107,6 +110,7 @@ Result<Contender> best_of_variant(const Setting& setting, const Variant& variant
   if (!why.empty()) return unsupported(std::string(variant.name) + ": " + why);
   Screening screening;
   for (const Config& config : screened_configs(setting, variant)) {
+    if (interrupted()) break;
     Record record;
     if (auto contender = prepare(setting, config, record)) {
       contender->name = variant.name;
@@ -158,6 +162,7 @@ Result<Contender> best_opponent(const Setting& setting, const std::string& name,
   screening.refuse(unsupported(name + " is not on this machine"));
   for (const auto& library : *libraries) {
     for (const int threads : thread_counts) {
+      if (interrupted()) break;
       Result<Contender> contender = prepare_opponent(setting, library, threads);
       if (contender.ok()) {
         screening.consider(std::move(contender.value()));
