@@ -231,6 +231,25 @@ TEST(SimtDeviceTest, CheckedKernelsTellOfRaces) {
   }
 }
 
+// Before they are touched, by thread and line: null, memory of the host, and what is one too far.
+TEST(SimtDeviceTest, CheckedKernelsTellOfMemoryThatIsNotTheDevices) {
+  const auto device = open({.seed = 1, .checked = true});
+  const Floats x(*device, std::vector<float>(8, 1.0f)), y(*device, std::vector<float>(8, 1.0f));
+  std::vector<float> host(8);
+  const auto scale = kernel(*device, "rnntune::cuda::scale_add");
+  const cuda::ScaleArguments rows[] = {
+      {x.data, nullptr, 1, 8}, {host.data(), y.data, 1, 8}, {x.data + 4, y.data, 1, 8}};
+  for (const cuda::ScaleArguments& arguments : rows) {
+    ASSERT_OK(device->launch(*scale, {.block = {32}}, &arguments, sizeof arguments, nullptr));
+    EXPECT_THAT(message(device->synchronize()),
+                AllOf(StartsWith("launch of rnntune::cuda::scale_add: read by thread "),
+                      HasSubstr(" of block 0 at simt_kernels.cuh:"),
+                      HasSubstr("bytes: is not memory of the device")));
+  }
+  ASSERT_OK(add(*device, x, y, 1, nullptr));
+  EXPECT_THAT(y.read(), Each(2.0f));
+}
+
 // The text is in the program twice: where both were one function, one of them would be the wrong
 // one.
 TEST(SimtDeviceTest, BothCopiesOfEveryKernelAreThere) {

@@ -293,7 +293,10 @@ Status SimtDevice::launch(const gpu::Kernel& kernel, const gpu::LaunchShape& sha
 Status SimtDevice::run_kernel(const KernelEntry& entry, const gpu::LaunchShape& shape,
                               const void* arguments) {
   Status status = simt::launch(shape, [&] { entry.call(entry.kernel, arguments); },
-                               {streams_.queue().next_seed()});
+                               {.seed = streams_.queue().next_seed(),
+                                .why_not_memory = [this](const void* at, std::size_t size) {
+                                  return memory_.why_not(at, size);
+                                }});
   const std::string overrun = memory_.overrun();
   if (!status.ok() || overrun.empty()) return status;
   return Error{ErrorCode::internal, overrun};

@@ -8,9 +8,10 @@
 // and is the error of the next call with a stream; the device is usable after that (a CUDA context
 // is not).
 //
-// Fresh memory holds NaN. Copies, fills and products must stay within one allocation. Kernels are
-// stopped by the address sanitizer, or found out by guards; host memory that a kernel is given is
-// seen by the race checker's copy only.
+// Fresh memory holds NaN. Copies, fills and products must stay within one allocation, and so must
+// each access of a checked kernel: what is not memory of the device ends the launch before it is
+// touched. A plain kernel that leaves its memory is stopped by the address sanitizer or found out
+// by guards, and host memory that it is given serves it like any other.
 #pragma once
 
 #include <cstdint>

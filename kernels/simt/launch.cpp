@@ -52,7 +52,7 @@ Status check_geometry(const gpu::LaunchShape& shape) {
 Status launch(const gpu::LaunchShape& shape, const std::function<void()>& body,
               const LaunchOptions& options) {
   if (Status possible = check_geometry(shape); !possible.ok()) return possible;
-  return Scheduler(shape, body, options.seed).run();
+  return Scheduler(shape, body, options).run();
 }
 
 // ---- what device text calls

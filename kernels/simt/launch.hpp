@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "device/gpu.hpp"
 
@@ -23,6 +24,9 @@ struct LaunchOptions {
   // 0: threads run in order of their numbers. Else threads, warps and blocks run in a random order
   // that the seed determines.
   std::uint64_t seed = 0;
+  // Why a kernel may not touch these bytes of global memory; empty when it may. Asked by the race
+  // checker only, and before the access: what is refused ends the launch. Null: anything goes.
+  std::function<std::string(const void* at, std::size_t bytes)> why_not_memory{};
 };
 
 // An impossible geometry is an error that names limit and value.

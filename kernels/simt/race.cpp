@@ -43,11 +43,30 @@ std::string describe(const Record& record) {
          " of block " + std::to_string(record.block) + " at " + source_line(record.pc);
 }
 
+// Ends the launch where the thread may not touch this memory. The frames of the fiber hold nothing
+// then that must be destroyed.
+void check_memory(const Thread& me, const void* at, std::size_t bytes, Access kind,
+                  const void* pc) {
+  Scheduler& scheduler = *me.home->scheduler;
+  const auto& why_not = scheduler.options().why_not_memory;
+  if (!why_not || why_not(at, bytes).empty() || me.home->shared.holds(at, bytes)) return;
+  if (kind == Access::read && is_constant(at)) return;
+  scheduler.fail([&] {
+    Record record;
+    record.pc = pc;
+    record.block = me.home->id;
+    record.thread = me.id;
+    record.access = kind;
+    return describe(record) + " of " + std::to_string(bytes) + " bytes: " + why_not(at, bytes);
+  });
+}
+
 void access(const void* at, std::size_t bytes, Access kind, const void* pc) {
   if (!current) return;  // the host's own
   Thread& me = current_thread();
   if (me.fiber->holds(at)) return;  // a thread's own variables
   Scheduler& scheduler = *me.home->scheduler;
+  check_memory(me, at, bytes, kind, pc);
   Checker& checker = Checker::of(scheduler);
   Record now{pc, me.home->id, me.id, me.home->interval, scheduler.grid_interval(), me.warp_interval,
              0,  kind};

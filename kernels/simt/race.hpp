@@ -9,6 +9,9 @@
 //   - races between blocks, by byte, in global memory, which only a grid barrier orders;
 //   - an atomic access against a plain one.
 //
+// With LaunchOptions::why_not_memory it also ends a launch before an access to other memory than
+// that allows, shared memory and constants of the program aside.
+//
 // __syncwarp orders the lanes of a warp, shuffles and votes order nothing. Taken for ordered, and
 // so missed, are: lanes of one warp that met in different numbers of __syncwarp; and what flags in
 // memory would order is reported.

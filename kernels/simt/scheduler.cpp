@@ -44,11 +44,12 @@ Fiber* FiberPool::take() {
 }
 
 Scheduler::Scheduler(const gpu::LaunchShape& shape, const std::function<void()>& body,
-                     std::uint64_t seed)
+                     const LaunchOptions& options)
     : shape_(shape),
       body_(body),
-      seed_(seed),
-      random_order_(seed != 0),
+      options_(options),
+      seed_(options.seed),
+      random_order_(options.seed != 0),
       number_(next_number()),
       grid_blocks_(std::uint64_t{shape.grid.x} * shape.grid.y * shape.grid.z),
       block_threads_(static_cast<int>(shape.block.x * shape.block.y * shape.block.z)) {

@@ -76,7 +76,8 @@ class FiberPool {
 
 class Scheduler {
  public:
-  Scheduler(const gpu::LaunchShape& shape, const std::function<void()>& body, std::uint64_t seed);
+  Scheduler(const gpu::LaunchShape& shape, const std::function<void()>& body,
+            const LaunchOptions& options);
 
   Status run();
 
@@ -97,6 +98,7 @@ class Scheduler {
   void report(std::string finding);
 
   const gpu::LaunchShape& shape() const { return shape_; }
+  const LaunchOptions& options() const { return options_; }
   std::uint64_t number() const { return number_; }  // of the launch in this process
   unsigned grid_interval() const { return grid_interval_; }
   const std::vector<Block>& blocks() const { return blocks_; }
@@ -122,6 +124,7 @@ class Scheduler {
 
   const gpu::LaunchShape& shape_;
   const std::function<void()>& body_;
+  const LaunchOptions& options_;
   std::uint64_t seed_;  // and state of the random numbers
   bool random_order_;
   std::uint64_t number_;

@@ -64,6 +64,14 @@ void* SharedMemory::add(const void* key, const char* name, std::size_t bytes) {
   return object;
 }
 
+bool SharedMemory::holds(const void* memory, std::size_t bytes) const {
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  return std::any_of(objects_.begin(), objects_.end(), [=](const Object& object) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(object.memory.get()) + kGuardBytes;
+    return object.live && address >= begin && address + bytes <= begin + object.bytes;
+  });
+}
+
 std::string SharedMemory::overrun() const {
   for (const Object& object : objects_) {
     if (!object.live) continue;

@@ -19,6 +19,7 @@ class SharedMemory {
   void* find(const void* key) const;  // null when not declared yet
   // Null when there is no memory.
   void* add(const void* key, const char* name, std::size_t bytes);
+  bool holds(const void* memory, std::size_t bytes) const;
   std::size_t static_bytes() const { return static_bytes_; }
 
   // Empty when no guard was touched.

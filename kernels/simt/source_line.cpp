@@ -30,7 +30,23 @@ int find_binary(dl_phdr_info* info, std::size_t, void* data) {
   return 0;
 }
 
+// Whether the address is in a segment that is not written.
+int find_constant(dl_phdr_info* info, std::size_t, void* data) {
+  const auto address = *static_cast<const std::uintptr_t*>(data);
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const auto& segment = info->dlpi_phdr[i];
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
+    if (address - info->dlpi_addr - segment.p_vaddr < segment.p_memsz) return 1;
+  }
+  return 0;
+}
+
 }  // namespace
+
+bool is_constant(const void* at) {
+  auto address = reinterpret_cast<std::uintptr_t>(at);
+  return dl_iterate_phdr(find_constant, &address) != 0;
+}
 
 std::string source_line(const void* pc) {
   Binary binary{reinterpret_cast<std::uintptr_t>(pc) - 1, {}};  // within the call

@@ -9,4 +9,7 @@ namespace rnntune::simt {
 // is missing the address in its binary, "program+0x1234".
 std::string source_line(const void* pc);
 
+// Whether the program itself has this memory and never writes it, as it has tables of constants.
+bool is_constant(const void* at);
+
 }  // namespace rnntune::simt
