@@ -6,6 +6,7 @@
 
 #define RNNTUNE_TEST_KERNELS(X)                                                  \
   X("simt_kernels.cuh", rnntune::cuda::scale_add)                                \
+  X("simt_kernels.cuh", rnntune::cuda::strided)                                  \
   X("simt_kernels.cuh", rnntune::cuda::double_write)                             \
   X("simt_kernels.cuh", rnntune::cuda::reverse_warp<rnntune::cuda::Fault::none>) \
   X("simt_kernels.cuh", rnntune::cuda::ring<rnntune::cuda::Fault::none>)         \

@@ -141,6 +141,22 @@ __global__ inline void block_overlap(WordArguments p) {
   p.out[threadIdx.x] = 1;  // [block overlap]
 }
 
+struct StrideArguments {
+  float *from, *to;
+  int stride;  // at most 33
+};
+
+// One warp, one word a thread: through shared memory and out, `stride` words apart.
+__global__ inline void strided(StrideArguments p) {
+  RNNTUNE_SHARED(tile, float[32 * 33]);
+  const int i = static_cast<int>(threadIdx.x);
+  const float value = p.from[i * p.stride];  // [strided read]
+  tile[i * p.stride] = value;                // [strided tile]
+  __syncthreads();
+  const float4 four = *reinterpret_cast<const float4*>(tile + 4 * i);  // [vector tile]
+  p.to[i] = four.x + four.y + four.z + four.w;                         // [plain write]
+}
+
 struct ByteArguments {
   unsigned char* out;
 };

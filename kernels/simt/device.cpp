@@ -12,6 +12,7 @@
 #include "simt/launch.hpp"
 #include "simt/limits.hpp"
 #include "simt/memory.hpp"
+#include "simt/profile.hpp"
 #include "simt/streams.hpp"
 
 namespace rnntune::simt {
@@ -44,6 +45,7 @@ class SimtDevice final : public gpu::GpuDevice, public std::enable_shared_from_t
   SimtDevice(const OpenOptions& options, std::vector<KernelEntry> kernels)
       : info_(describe(options)),
         kernels_(std::move(kernels)),
+        profile_(options.profile),
         memory_(options.memory_bytes),
         streams_(options.seed) {}
 
@@ -143,6 +145,7 @@ class SimtDevice final : public gpu::GpuDevice, public std::enable_shared_from_t
 
   const DeviceInfo info_;
   const std::vector<KernelEntry> kernels_;
+  const std::shared_ptr<Profile> profile_;
   mutable std::mutex mutex_;
   Memory memory_;
   Streams streams_;
@@ -292,11 +295,14 @@ Status SimtDevice::launch(const gpu::Kernel& kernel, const gpu::LaunchShape& sha
 
 Status SimtDevice::run_kernel(const KernelEntry& entry, const gpu::LaunchShape& shape,
                               const void* arguments) {
-  Status status = simt::launch(shape, [&] { entry.call(entry.kernel, arguments); },
-                               {.seed = streams_.queue().next_seed(),
-                                .why_not_memory = [this](const void* at, std::size_t size) {
-                                  return memory_.why_not(at, size);
-                                }});
+  if (profile_) profile_->begin_launch(entry.expression);
+  const LaunchOptions options{
+      .seed = streams_.queue().next_seed(),
+      .why_not_memory = [this](const void* at, std::size_t n) { return memory_.why_not(at, n); },
+      .profile = profile_.get()};
+  Status status = simt::launch(
+      shape, [&] { entry.call(entry.kernel, arguments); }, options);
+  if (profile_) profile_->end_launch();
   const std::string overrun = memory_.overrun();
   if (!status.ok() || overrun.empty()) return status;
   return Error{ErrorCode::internal, overrun};

@@ -23,10 +23,14 @@
 
 namespace rnntune::simt {
 
+class Profile;
+
 struct OpenOptions {
   // Of the order of work and of a launch's threads; 0: as called, and by their numbers.
   std::uint64_t seed = 0;
   bool checked = false;  // the kernels that the race checker watches, many times slower
+  // Of checked kernels: counts their accesses (profile.hpp), instead of looking for races.
+  std::shared_ptr<Profile> profile{};
   std::int64_t memory_bytes = std::int64_t{8} << 30;
 };
 

@@ -40,8 +40,16 @@
       ::rnntune::simt::shared_object(&name##_key, #name, sizeof(name##_type)))
 #define RNNTUNE_DYNAMIC_SHARED(T, name) T* name = static_cast<T*>(::rnntune::simt::dynamic_shared())
 
-using std::max;
-using std::min;
+// By value and always inline, so that reads of operands are on the caller's line, and no copy of
+// the host's std::max is watched.
+template <class T>
+__forceinline__ T max(T a, T b) {
+  return a < b ? b : a;
+}
+template <class T>
+__forceinline__ T min(T a, T b) {
+  return b < a ? b : a;
+}
 
 #if !defined(__VECTOR_TYPES_H__)
 struct uint3 {

@@ -20,6 +20,8 @@ inline constexpr unsigned kMaxStaticSharedBytes = 48 * 1024;  // of a block
 // Each has a stack: 64 KiB of address space, of which it touches a few.
 inline constexpr unsigned kMaxCooperativeThreads = 16384;
 
+class Profile;
+
 struct LaunchOptions {
   // 0: threads run in order of their numbers. Else threads, warps and blocks run in a random order
   // that the seed determines.
@@ -27,6 +29,8 @@ struct LaunchOptions {
   // Why a kernel may not touch these bytes of global memory; empty when it may. Asked by the race
   // checker only, and before the access: what is refused ends the launch. Null: anything goes.
   std::function<std::string(const void* at, std::size_t bytes)> why_not_memory{};
+  // Instead of races a watched kernel's accesses are counted here.
+  Profile* profile = nullptr;
 };
 
 // An impossible geometry is an error that names limit and value.

@@ -8,6 +8,9 @@ std::span<const KernelEntry> checked_kernels() { return {}; }
 #endif
 
 Result<std::shared_ptr<Device>> open_simt(const OpenOptions& options) {
+  if (options.profile && !options.checked) {
+    return invalid_argument("simt: a profile needs checked kernels");
+  }
   const std::span<const KernelEntry> kernels =
       options.checked ? checked_kernels() : plain_kernels();
   if (kernels.empty()) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "simt/profile.hpp"
 #include "simt/scheduler.hpp"
 #include "simt/shadow.hpp"
 #include "simt/source_line.hpp"
@@ -49,7 +50,7 @@ void check_memory(const Thread& me, const void* at, std::size_t bytes, Access ki
                   const void* pc) {
   Scheduler& scheduler = *me.home->scheduler;
   const auto& why_not = scheduler.options().why_not_memory;
-  if (!why_not || why_not(at, bytes).empty() || me.home->shared.holds(at, bytes)) return;
+  if (!why_not || me.home->shared.holds(at, bytes) || why_not(at, bytes).empty()) return;
   if (kind == Access::read && is_constant(at)) return;
   scheduler.fail([&] {
     Record record;
@@ -67,6 +68,10 @@ void access(const void* at, std::size_t bytes, Access kind, const void* pc) {
   if (me.fiber->holds(at)) return;  // a thread's own variables
   Scheduler& scheduler = *me.home->scheduler;
   check_memory(me, at, bytes, kind, pc);
+  if (Profile* profile = scheduler.options().profile) {
+    profile->add(me, at, bytes, kind, me.home->shared.holds(at, bytes), pc);
+    return;
+  }
   Checker& checker = Checker::of(scheduler);
   Record now{pc, me.home->id, me.id, me.home->interval, scheduler.grid_interval(), me.warp_interval,
              0,  kind};
