@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every instantiation of a kernel that a plan may ask for: X(file, template with its arguments).
-// The arguments may hold commas, so that X takes the rest of its own. Who defines
+// The arguments may hold commas, so that X takes the rest of its own. The GPU's compiler, the
+// emulator and the tests take their lists from here. A new file is included below and named in
+// cuda_text of meson.build; groups of rows may be macros of X of their own. Who defines
 // RNNTUNE_WITH_KERNELS gets the kernels too.
 #pragma once
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -91,7 +92,10 @@ class GpuDevice : public Device {
   // shape. Pointers of `shape` are not looked at but for their alignment to 16 bytes.
   virtual int gemm_choices() const = 0;
   virtual Result<std::shared_ptr<const PreparedGemm>> prepare(const Gemm& shape, int choice) = 0;
-  // `gemm` has the sizes that were prepared.
+  // `gemm` has the sizes, transposes and strides that were prepared, and operands aligned as those;
+  // anything else is refused, smaller sizes too, since an algorithm is chosen for one shape: what
+  // varies from call to call goes to gemm(). alpha and beta are free. `workspace` has the bytes
+  // that the product asks for, aligned to 256 bytes.
   virtual Status run(const PreparedGemm& prepared, const Gemm& gemm, void* workspace,
                      Stream stream) = 0;
 
@@ -114,6 +118,9 @@ class GpuDevice : public Device {
   virtual Result<Graph> end_capture(Stream stream) = 0;
   virtual Status launch(Graph graph, Stream stream) = 0;
   virtual void destroy_graph(Graph graph) = 0;
+
+  // Runs calls into a library that works on the GPU of the thread's current context (cuDNN).
+  virtual Status with_context(const std::function<void()>& body) { return body(), Status(); }
 
   // Why the device must not touch this memory: it is not its own (a host pointer), or it ends
   // before `bytes`. Empty when it may.

@@ -5,17 +5,14 @@
 #include <limits>
 #include <vector>
 
+#include "device/prepared_gemm.hpp"
+
 namespace rnntune::simt {
 namespace {
 
 constexpr int kParts[kGemmChoices + 1] = {1, 2, 5};
-constexpr std::uintptr_t kVector = 16;  // bytes: kernels of cuBLASLt are chosen by it
 
 bool reads_operands(const Gemm& g) { return g.k != 0 && g.alpha != 0; }
-
-bool aligned(const float* memory) {
-  return reinterpret_cast<std::uintptr_t>(memory) % kVector == 0;
-}
 
 // Of sizes within 31 bits; more than there can be where the product does not fit.
 std::size_t matrix_bytes(std::int64_t rows, std::int64_t columns, std::int64_t stride,
@@ -73,32 +70,7 @@ std::size_t PreparedProduct::workspace_bytes() const {
 }
 
 std::string PreparedProduct::why_not(const Gemm& gemm) const {
-  const struct {
-    const char* name;
-    std::int64_t expected, value;
-  } rows[] = {{"transpose_a", shape_.transpose_a, gemm.transpose_a},
-              {"transpose_b", shape_.transpose_b, gemm.transpose_b},
-              {"m", shape_.m, gemm.m},
-              {"n", shape_.n, gemm.n},
-              {"k", shape_.k, gemm.k},
-              {"lda", shape_.lda, gemm.lda},
-              {"ldb", shape_.ldb, gemm.ldb},
-              {"ldc", shape_.ldc, gemm.ldc}};
-  for (const auto& row : rows) {
-    if (row.value == row.expected) continue;
-    return std::string(row.name) + ": expected " + std::to_string(row.expected) +
-           ", as was prepared, got " + std::to_string(row.value);
-  }
-  const struct {
-    const char* name;
-    const float *prepared, *given;
-  } operands[] = {{"a", shape_.a, gemm.a}, {"b", shape_.b, gemm.b}, {"c", shape_.c, gemm.c}};
-  for (const auto& operand : operands) {
-    if (aligned(operand.given) || !aligned(operand.prepared)) continue;
-    return std::string(operand.name) + ": expected memory aligned to " + std::to_string(kVector) +
-           " bytes, as was prepared";
-  }
-  return {};
+  return gpu::why_not_prepared(shape_, gemm);
 }
 
 std::string each_operand(
