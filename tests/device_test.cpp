@@ -54,9 +54,13 @@ TEST(DeviceTest, KeyTellsThreadLimitsAndInstructionSetsApart) {
 }
 
 TEST(DeviceTest, RefusesWhatItDoesNotKnow) {
-  const auto device = open_device("cuda:7");
-  ASSERT_FALSE(device.ok());
-  EXPECT_EQ(device.error().message, "device: expected one of cpu, got 'cuda:7'");
+  for (const char* name : {"gpu", "cpu:0", "cuda:", "cuda:-1", "cuda:1x", "cuda:99999999999"}) {
+    const auto device = open_device(name);
+    ASSERT_FALSE(device.ok());
+    EXPECT_EQ(device.error().code, ErrorCode::invalid_argument);
+    EXPECT_EQ(device.error().message,
+              "device: expected one of cpu, cuda, cuda:N, got '" + std::string(name) + "'");
+  }
   const auto isa = open_device("cpu", {0, "mmx"});
   ASSERT_FALSE(isa.ok());
   EXPECT_THAT(isa.error().message, HasSubstr("isa: expected one of "));
@@ -64,6 +68,25 @@ TEST(DeviceTest, RefusesWhatItDoesNotKnow) {
   const auto threads = open_device("cpu", {-1, ""});
   ASSERT_FALSE(threads.ok());
   EXPECT_THAT(threads.error().message, HasSubstr("got -1"));
+}
+
+TEST(DeviceTest, ListsEveryBackEndOrSaysWhyNot) {
+  const auto list = list_devices();
+  ASSERT_TRUE(list.ok()) << list.error().message;
+  ASSERT_EQ(list->size(), 2u);
+  EXPECT_EQ((*list)[0].backend, "cpu");
+  EXPECT_EQ((*list)[0].devices.at(0).key, (*open_device("cpu"))->info().key);
+  const BackendDevices& cuda = (*list)[1];
+  EXPECT_EQ(cuda.backend, "cuda");
+  EXPECT_NE(cuda.devices.empty(), cuda.absent.empty());
+  EXPECT_EQ(cuda.absent.find('\n'), std::string::npos) << "one line";
+  const auto many = open_device("cuda:4096");
+  ASSERT_FALSE(many.ok());
+  EXPECT_THAT(many.error().message, testing::StartsWith("device cuda:4096: "));
+  if (!cuda.absent.empty()) {
+    EXPECT_THAT(many.error().message, testing::EndsWith(cuda.absent));
+  }
+  EXPECT_THAT(list_devices({0, "mmx"}).error().message, HasSubstr("got 'mmx'"));
 }
 
 TEST(DeviceTest, MemoryIsAlignedAndFailureNamesTheBytes) {

@@ -18,6 +18,7 @@ void print_info(const DeviceInfo& info) {
   for (const auto& [name, value] : info.properties) {
     std::printf("  %-13s %s\n", name.c_str(), value.c_str());
   }
+  if (info.isa.empty()) return;
   std::string isa;
   for (const std::string& set : info.isa) isa += (isa.empty() ? "" : ", ") + set;
   std::printf("  threads       %d\n  isa           %s\n", info.threads, isa.c_str());
@@ -46,25 +47,53 @@ Json device_json(const DeviceInfo& info) {
   return json;
 }
 
+// The devices that the options name, or every one there is; `absent`: the back ends that have none.
+std::vector<BackendDevices> chosen(const Options& options, std::vector<BackendDevices>& absent) {
+  if (!options.device.empty()) {
+    const DeviceInfo info = open_device(options)->info();
+    return {{info.backend, {info}, {}}};
+  }
+  std::vector<BackendDevices> here;
+  for (BackendDevices& row :
+       value_or_throw(list_devices({.threads = options.threads, .isa = options.isa}))) {
+    (row.devices.empty() ? absent : here).push_back(std::move(row));
+  }
+  return here;
+}
+
+// Of the CPU only: a GPU's figures are its own counters'.
+Result<MachineLimits> limits_here(const DeviceInfo& info, bool measure) {
+  if (info.backend != "cpu") return unsupported("not of this device");
+  if (!measure) return load_limits(info);
+  MachineLimits limits = measure_limits(info);
+  const Status saved = save_limits(limits);
+  if (!saved.ok()) std::fprintf(stderr, "not cached: %s\n", saved.error().message.c_str());
+  return limits;
+}
+
 int devices(const Options& options, bool measure) {
-  const DeviceInfo info = open_device(options)->info();
-  Result<MachineLimits> limits = measure ? measure_limits(info) : load_limits(info);
-  if (measure) {
-    const Status saved = save_limits(*limits);
-    if (!saved.ok()) std::fprintf(stderr, "not cached: %s\n", saved.error().message.c_str());
+  std::vector<BackendDevices> absent;
+  Json json = {{"devices", Json::array()}, {"absent", Json::array()}};
+  for (const BackendDevices& backend : chosen(options, absent)) {
+    for (const DeviceInfo& info : backend.devices) {
+      const Result<MachineLimits> limits = limits_here(info, measure);
+      json["devices"].push_back(device_json(info));
+      if (limits.ok()) json["devices"].back()["limits"] = to_json(*limits)["limits"];
+      if (options.json) continue;
+      print_info(info);
+      if (limits.ok()) {
+        print_limits(*limits);
+      } else if (info.backend == "cpu") {
+        std::printf("  limits        not measured yet: rnntune devices --measure\n");
+      }
+    }
   }
-  if (options.json) {
-    Json json = {{"devices", Json::array({device_json(info)})}};
-    if (limits.ok()) json["devices"][0]["limits"] = to_json(*limits)["limits"];
-    std::printf("%s\n", dump(json).c_str());
-    return kFine;
+  for (const BackendDevices& backend : absent) {
+    json["absent"].push_back({{"backend", backend.backend}, {"reason", backend.absent}});
+    if (!options.json)
+      std::printf("%s: none: %s\n", backend.backend.c_str(), backend.absent.c_str());
   }
-  print_info(info);
-  if (limits.ok()) {
-    print_limits(*limits);
-  } else {
-    std::printf("  limits        not measured yet: rnntune devices --measure\n");
-  }
+  if (options.json) std::printf("%s\n", dump(json).c_str());
   return kFine;
 }
 
@@ -75,6 +104,7 @@ const Command kDevices{"devices", "What devices are here and, with --measure, wh
                        [](CLI::App& app) -> Run {
                          auto options = std::make_shared<Options>();
                          auto measure = std::make_shared<bool>(false);
+                         options->device.clear();  // every one
                          add_device_options(app, *options);
                          app.add_flag("--measure", *measure,
                                       "measure peak and bandwidth now, and keep them");

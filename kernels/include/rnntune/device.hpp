@@ -80,9 +80,20 @@ struct DeviceOptions {
       isa;  // CPU: forbid instruction sets above this one ("avx2"); empty: the best this CPU has
 };
 
-// Opens "cpu" (later "cuda:N", "simt"). The error says what is missing and names the devices there
-// are.
+// Opens "cpu", "cuda:N" or "cuda", which is cuda:0. The error says what is missing and names the
+// devices there are.
 RNNTUNE_EXPORT Result<std::shared_ptr<Device>> open_device(std::string_view name,
                                                            const DeviceOptions& options = {});
+
+// What a back end has here: its devices, or why it has none in one sentence.
+struct BackendDevices {
+  std::string backend;
+  std::vector<DeviceInfo> devices;
+  std::string absent;  // empty where there are devices
+};
+
+// Every back end. Asks the drivers and opens nothing, so that it takes neither time nor memory
+// of a device. Options that are wrong are an error.
+RNNTUNE_EXPORT Result<std::vector<BackendDevices>> list_devices(const DeviceOptions& options = {});
 
 }  // namespace rnntune

@@ -34,7 +34,8 @@ RNNTUNE_EXPORT const char* rnntune_version(void);
 /* The message of this thread's last failure; valid until its next one, empty before the first. */
 RNNTUNE_EXPORT const char* rnntune_last_error(void);
 
-/* Device: "cpu". threads: the most a call may use; 0: every core that this process may run on. */
+/* Device: "cpu", "cuda:N". threads: the most a call may use on the CPU; 0: every core that this
+ * process may run on. */
 typedef struct rnntune_device rnntune_device;
 typedef void* rnntune_stream; /* NULL on the CPU */
 
