@@ -9,6 +9,7 @@ import collections
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -116,6 +117,29 @@ class Commands(CommandTest):
         start = time.monotonic()
         self.run_it("devices", "--json")
         self.assertLess(time.monotonic() - start, 2)
+
+    def test_compile(self):
+        listed = self.run_it("compile", "--list").stdout.splitlines()
+        self.assertTrue(all(line.count("\t") == 1 for line in listed))
+        one = "^" + re.escape(listed[0].replace("\t", ":")) + "$"
+        self.refused("compile", "--filter", "no such kernel", says="no kernel matches")
+        self.refused("compile", "--filter", "(", says="--filter")
+        done = subprocess.run([PROGRAM, "compile", "--architecture", "sm_90", "--json", "--filter",
+                               one], cwd=self.cwd, env=self.env, text=True,
+                              capture_output=True, timeout=240)
+        if done.returncode == 2:
+            self.assertRegex(done.stderr, "compiler: no libnvrtc|built without CUDA")
+            self.skipTest(done.stderr.splitlines()[0])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        row, = json.loads(done.stdout)["kernels"]
+        self.assertGreater(row["registers"], 0)
+        self.assertFalse(row["from_cache"])
+        self.assertIn("sm_90: 1 of 1 compiled", done.stderr)
+        again = self.run_it("compile", "--architecture", "sm_90", "--json", "--filter",
+                            one).stdout
+        self.assertTrue(json.loads(again)["kernels"][0]["from_cache"])
+        self.assertIn("failed: ", self.run_it("compile", "--architecture", "sm_1", "--filter",
+                                              one, code=1).stdout)
 
     def test_devices(self):
         device = json.loads(self.run_it("devices", "--json").stdout)["devices"][0]

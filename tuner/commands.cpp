@@ -5,6 +5,7 @@
 
 namespace rnntune::tuner {
 
+extern const Command kCompile;
 extern const Command kDevices;
 extern const Command kSpace;
 extern const Command kTune;
@@ -15,7 +16,8 @@ extern const Command kDb;
 
 // In the order of --help.
 std::span<const Command* const> commands() {
-  static constexpr std::array table{&kDevices, &kSpace, &kTune, &kVerify, &kBench, &kReport, &kDb};
+  static constexpr std::array table{&kDevices, &kSpace,  &kTune, &kVerify,
+                                    &kBench,   &kReport, &kDb,   &kCompile};
   return table;
 }
 

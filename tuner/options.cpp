@@ -40,25 +40,27 @@ std::vector<NamedProblem> all_problems(const Options& options) {
   return problems;
 }
 
-std::regex compile_filter(const std::string& filter) {
-  try {
-    return std::regex(filter);
-  } catch (const std::regex_error&) {
-    throw BadInput("--filter: '" + filter + "' is not a regular expression");
-  }
-}
-
 }  // namespace
 
 void throw_unless(const Status& status) {
   if (!status.ok()) throw BadInput(status.error().message);
 }
 
+std::function<bool(const std::string&)> finder(const std::string& filter) {
+  try {
+    return [regex = std::regex(filter)](const std::string& text) {
+      return std::regex_search(text, regex);
+    };
+  } catch (const std::regex_error&) {
+    throw BadInput("--filter: '" + filter + "' is not a regular expression");
+  }
+}
+
 void add_device_options(CLI::App& app, Options& options) {
   app.add_option(
          "--device", options.device,
-         "cpu; simt, a GPU emulated on the host; or simt:checked, the same with its kernels "
-         "checked for races")
+         "cpu; cuda:N, a CUDA GPU; simt, a GPU emulated on the host; or simt:checked, the same "
+         "with its kernels checked for races")
       ->capture_default_str();
   app.add_option("--threads", options.threads, "most threads; default: every core at hand")
       ->check(CLI::Range(1, 1 << 16));
@@ -116,10 +118,9 @@ std::vector<NamedProblem> load_problems(const Options& options) {
   std::vector<NamedProblem> problems = all_problems(options);
   if (problems.empty()) throw BadInput("expected a suite file or --problem, got neither");
   if (options.filter.empty()) return problems;
-  const std::regex filter = compile_filter(options.filter);
+  const auto matches = finder(options.filter);
   std::erase_if(problems, [&](const NamedProblem& candidate) {
-    return !std::regex_search(candidate.name, filter) &&
-           !std::regex_search(to_string(candidate.problem), filter);
+    return !matches(candidate.name) && !matches(to_string(candidate.problem));
   });
   if (!problems.empty()) return problems;
   std::string files;

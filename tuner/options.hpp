@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -55,6 +56,10 @@ struct NamedProblem {
 // Every problem that the options name. Throws BadInput for no problem at all, a bad file or string,
 // and a filter that matches nothing.
 std::vector<NamedProblem> load_problems(const Options& options);
+
+// Whether a text holds what the regular expression of --filter finds. Throws BadInput for one that
+// is none.
+std::function<bool(const std::string&)> finder(const std::string& filter);
 
 // Throws BadInput where there is no such device.
 std::shared_ptr<Device> open_device(const Options& options);
