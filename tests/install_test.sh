@@ -32,6 +32,11 @@ others=$(grep -vE '^(rnntune_|_ZN7rnntune|_ZNK7rnntune|_ZT[ISV]N7rnntune)' <<<"$
 [ -z "$others" ] || fail "exported besides the interface: $others"
 inside=$(grep -E '^_ZNK?7rnntune(3cpu|4cuda|6detail)' <<<"$exported" || true)
 [ -z "$inside" ] || fail "exported from the inside: $inside"
-needed=$(readelf -d "$library" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p')
-linked=$(grep -iE 'blas|mkl|dnnl|cuda|cudnn|nvrtc' <<<"$needed" || true)
+needed() { readelf -d "$1" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p'; }
+cuda='cuda|cudnn|cublas|nvrtc|cupti|nvperf|nvjitlink'
+linked=$(needed "$library" | grep -iE "blas|mkl|dnnl|$cuda" || true)
 [ -z "$linked" ] || fail "needs at load time: $linked"
+program=$(find "$root" -name rnntune -type f)
+[ -x "$program" ] || fail "no rnntune was installed"
+linked=$(needed "$program" | grep -iE "$cuda" || true)
+[ -z "$linked" ] || fail "$program needs at load time: $linked"
