@@ -44,7 +44,7 @@ std::string mismatch(const Space::Branch& branch, const Config& config) {
 Space::Space(const Problem& problem, const DeviceInfo& device)
     : problem_(problem), device_(device) {
   for (const Variant* variant : variants()) {
-    if (device.backend != variant->backend) continue;
+    if (!runs_on(*variant, device.backend)) continue;
     Branch branch{variant, variant->why_not(problem, device), {}};
     if (branch.why_not.empty()) branch.parameters = variant->parameters(problem, device);
     branches_.push_back(std::move(branch));

@@ -15,10 +15,27 @@ std::span<const Variant* const> variants() {
   return table;
 }
 
-const Variant* find_variant(std::string_view backend, std::string_view name) {
+bool runs_on(const Variant& variant, std::string_view device_backend) {
+  return variant.backend == (device_backend == "simt" ? "cuda" : device_backend);
+}
+
+const Variant* find_variant(std::string_view device_backend, std::string_view name) {
   for (const Variant* variant : variants())
-    if (backend == variant->backend && name == variant->name) return variant;
+    if (runs_on(*variant, device_backend) && name == variant->name) return variant;
   return nullptr;
+}
+
+std::string why_not_lstm(const Problem& p) {
+  if (p.cell != Cell::lstm) return std::string("computes lstm, not ") + to_string(p.cell);
+  if (p.dtype != Dtype::f32) return std::string("computes f32, not ") + to_string(p.dtype);
+  if (p.projection || p.rank || !p.groups.empty() || p.heads != 1) {
+    return "computes no projection, groups, rank or heads";
+  }
+  if (p.directions != 1) return "computes one direction";
+  if (p.skip || p.variable_lengths || p.dropout > 0) {
+    return "computes no skip input, variable lengths or dropout";
+  }
+  return {};
 }
 
 }  // namespace rnntune

@@ -32,7 +32,7 @@ struct Constraint {
 
 struct Variant {
   const char* name;
-  const char* backend;  // DeviceInfo::backend it runs on
+  const char* backend;  // "cpu", or "cuda", whose emulation is "simt"
   const char* help;
   const char* kernel_hash;  // identifies the text of its kernels; entries of another text are stale
   // Why this variant cannot compute the problem on the device; empty when it can.
@@ -45,7 +45,12 @@ struct Variant {
   Result<std::unique_ptr<Plan>> (*make)(const Problem&, std::shared_ptr<Device>, const Config&);
 };
 
+// Names are unique within a back end. What runs on a CUDA device runs on its emulation.
 std::span<const Variant* const> variants();
-const Variant* find_variant(std::string_view backend, std::string_view name);
+bool runs_on(const Variant& variant, std::string_view device_backend);
+const Variant* find_variant(std::string_view device_backend, std::string_view name);
+
+// Layers, time, batch, input and hidden size of any LSTM in f32; empty when the problem is one.
+std::string why_not_lstm(const Problem& problem);
 
 }  // namespace rnntune

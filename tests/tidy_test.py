@@ -24,7 +24,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 
 # Who may include whom. A room not listed may include nothing of ours. `kernels` is its top level;
 # the folders below it see only what that level holds for them: contracts and checked arithmetic.
-CONTRACTS = {"kernels/plan.hpp", "kernels/variants.hpp", "kernels/checked.hpp"}
+CONTRACTS = {"kernels/plan.hpp", "kernels/plan_memory.hpp", "kernels/variants.hpp",
+             "kernels/checked.hpp"}
 ROOMS = {
     "kernels/include": {"kernels/include"},
     "kernels/cell": {"kernels/cell"},

@@ -10,8 +10,8 @@
 
 #include "cpu/elementwise.hpp"
 #include "cpu/matrix.hpp"
-#include "cpu/plan_memory.hpp"
 #include "cpu/team.hpp"
+#include "plan_memory.hpp"
 #include "variants.hpp"
 
 namespace rnntune::cpu {

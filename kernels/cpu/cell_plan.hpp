@@ -8,9 +8,9 @@
 
 #include "cpu/cell_common.hpp"
 #include "cpu/cell_kernels.hpp"
-#include "cpu/plan_memory.hpp"
 #include "cpu/team.hpp"
 #include "plan.hpp"
+#include "plan_memory.hpp"
 
 namespace rnntune::cpu {
 

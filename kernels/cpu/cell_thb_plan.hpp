@@ -11,9 +11,9 @@
 
 #include "cpu/cell_common.hpp"
 #include "cpu/cell_thb_kernels.hpp"
-#include "cpu/plan_memory.hpp"
 #include "cpu/team.hpp"
 #include "plan.hpp"
+#include "plan_memory.hpp"
 
 namespace rnntune::cpu {
 

@@ -1,32 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrices in memory by rows or by columns, and their product through a BLAS. All of them are
-// views.
+// A thread's part of a product through a BLAS.
 #pragma once
-
-#include <cstdint>
 
 #include "cpu/team.hpp"
 #include "device/blas.hpp"
+#include "device/matrix.hpp"
 
 namespace rnntune::cpu {
-
-// Element (r, c) is data[r * ld + c], or data[c * ld + r] by columns.
-template <class T>
-struct View {
-  T* data = nullptr;
-  std::int64_t ld = 0;
-  bool by_columns = false;
-
-  // The part that starts at (r, c).
-  View from(std::int64_t r, std::int64_t c) const {
-    return {data + (by_columns ? c * ld + r : r * ld + c), ld, by_columns};
-  }
-  View transposed() const { return {data, ld, !by_columns}; }
-  explicit operator bool() const { return data != nullptr; }
-  operator View<const T>() const { return {data, ld, by_columns}; }
-};
-using Matrix = View<float>;
-using ConstMatrix = View<const float>;
 
 // A rectangle of a matrix: what one thread computes.
 struct Block {
@@ -39,34 +19,9 @@ struct Block {
 inline void multiply(const Blas& blas, Block block, std::int64_t depth, ConstMatrix a,
                      ConstMatrix b, Matrix c, float beta) {
   if (block.empty()) return;
-  a = a.from(block.rows.begin, 0);
-  b = b.from(0, block.cols.begin);
-  c = c.from(block.rows.begin, block.cols.begin);
-  Gemm g{};
-  g.k = depth;
-  g.beta = beta;
-  g.c = c.data;
-  g.ldc = c.ld;
-  if (c.by_columns) {
-    g.m = block.rows.size();
-    g.n = block.cols.size();
-    g.a = a.data;
-    g.lda = a.ld;
-    g.transpose_a = !a.by_columns;
-    g.b = b.data;
-    g.ldb = b.ld;
-    g.transpose_b = !b.by_columns;
-  } else {  // what BLAS sees by columns is the transposed product: c^T = b^T a^T
-    g.m = block.cols.size();
-    g.n = block.rows.size();
-    g.a = b.data;
-    g.lda = b.ld;
-    g.transpose_a = b.by_columns;
-    g.b = a.data;
-    g.ldb = a.ld;
-    g.transpose_b = a.by_columns;
-  }
-  blas.sgemm(g);
+  blas.sgemm(product(block.rows.size(), block.cols.size(), depth, a.from(block.rows.begin, 0),
+                     b.from(0, block.cols.begin), c.from(block.rows.begin, block.cols.begin),
+                     beta));
 }
 
 }  // namespace rnntune::cpu

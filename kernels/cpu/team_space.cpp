@@ -14,19 +14,6 @@ std::string split_needs_threads(const Problem& problem, const DeviceInfo&, const
 
 }  // namespace
 
-std::string why_not_lstm(const Problem& p) {
-  if (p.cell != Cell::lstm) return std::string("computes lstm, not ") + to_string(p.cell);
-  if (p.dtype != Dtype::f32) return std::string("computes f32, not ") + to_string(p.dtype);
-  if (p.projection || p.rank || !p.groups.empty() || p.heads != 1) {
-    return "computes no projection, groups, rank or heads";
-  }
-  if (p.directions != 1) return "computes one direction";
-  if (p.skip || p.variable_lengths || p.dropout > 0) {
-    return "computes no skip input, variable lengths or dropout";
-  }
-  return {};
-}
-
 Parameter threads_parameter(const DeviceInfo& device) {
   std::vector<std::string> counts;
   for (int n = 1; n < device.threads; n *= 2) counts.push_back(std::to_string(n));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the spaces of all CPU variants share: the problems they compute and how a team is chosen.
+// What the spaces of all CPU variants share: how a team is chosen.
 #pragma once
 
 #include <string>
@@ -7,9 +7,6 @@
 #include "variants.hpp"
 
 namespace rnntune::cpu {
-
-// Layers, time, batch, input and hidden size of any LSTM in f32; empty when the problem is one.
-std::string why_not_lstm(const Problem& problem);
 
 // threads: 1, powers of two, the limit.
 Parameter threads_parameter(const DeviceInfo& device);

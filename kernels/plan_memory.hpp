@@ -9,7 +9,7 @@
 #include "checked.hpp"
 #include "plan.hpp"
 
-namespace rnntune::cpu {
+namespace rnntune {
 
 // Where an array of floats begins in its block.
 struct Place {
@@ -39,12 +39,14 @@ struct PlanMemory {
 
   PlanSizes sizes() const { return {packed.bytes(), workspace.bytes(), reserve.bytes()}; }
 
+  bool ok() const { return packed.ok() && workspace.ok() && reserve.ok(); }
+
   // The plan that was laid out here, or why its sizes are none.
   Result<std::unique_ptr<Plan>> check(const Problem& problem, std::unique_ptr<Plan> plan) const {
-    if (packed.ok() && workspace.ok() && reserve.ok()) return plan;
+    if (ok()) return plan;
     return Error{ErrorCode::size_overflow,
                  "size overflow: the buffers of " + to_string(problem) + " do not fit 63 bits"};
   }
 };
 
-}  // namespace rnntune::cpu
+}  // namespace rnntune
