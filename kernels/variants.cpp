@@ -2,15 +2,15 @@
 #include "variants.hpp"
 
 #include "cpu/cpu_variants.hpp"
+#include "cuda/cuda_variants.hpp"
 
 namespace rnntune {
 
 std::span<const Variant* const> variants() {
   // In the order of preference for the built-in default.
   static const std::vector<const Variant*> table{
-      &cpu::cell_variant(),
-      &cpu::pointwise_variant(),
-      &cpu::unfused_variant(),
+      &cpu::cell_variant(),       &cpu::pointwise_variant(), &cpu::unfused_variant(),
+      &cuda::pointwise_variant(), &cuda::unfused_variant(),
   };
   return table;
 }
