@@ -46,6 +46,10 @@ class StepRun {
 
   PlanSizes sizes() const { return sizes_; }
 
+  // What the calls are given, for a call of one's own.
+  const Forward& forward_arguments() const { return forward_; }
+  const PlanBuffers& plan_buffers() const { return buffers_; }
+
  private:
   struct Tensor {
     std::string name;

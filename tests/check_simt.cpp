@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+// Walks every CUDA variant on the emulated device against the oracle: all kernel instances, all
+// pairs of parameter values, edge problems, in random orders of threads, blocks and streams, and in
+// part under the race checker. RNNTUNE_SEED=N draws other configs and orders.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cuda/lstm_plan.hpp"
+#include "simt/device.hpp"
+#include "space.hpp"
+#include "tests/pairwise.hpp"
+#include "tuner/step_run.hpp"
+#include "tuner/suite.hpp"
+#include "tuner/validate.hpp"
+#include "variants.hpp"
+
+namespace rnntune {
+namespace {
+
+constexpr std::int64_t kMostSteps = 16;
+constexpr std::int64_t kMostSamples = 100;
+
+std::uint64_t seed() {
+  const char* const text = std::getenv("RNNTUNE_SEED");
+  return text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
+}
+
+std::shared_ptr<Device> open(const simt::OpenOptions& options) {
+  const auto device = simt::open_simt(options);
+  return device.ok() ? *device : nullptr;
+}
+
+Problem problem_of(std::string_view text) {
+  Result<Problem> problem = parse_problem(text);
+  EXPECT_TRUE(problem.ok()) << text;
+  return problem.ok() ? *problem : Problem{};
+}
+
+const tuner::Case& case_of(const Problem& problem) {
+  static std::map<std::string, std::shared_ptr<const tuner::Case>> cases;
+  auto& at = cases[to_string(problem)];
+  if (at == nullptr) at = tuner::make_case(problem, seed());
+  return *at;
+}
+
+std::string what(const Problem& problem, const Config& config, std::uint64_t order) {
+  return "RNNTUNE_SEED=" + std::to_string(seed()) + ": " + to_string(problem) + " '" +
+         to_string(config) + "' in order " + std::to_string(order);
+}
+
+struct Walk {
+  std::shared_ptr<Device> device;
+  std::uint64_t order = 0;
+
+  explicit Walk(const simt::OpenOptions& options) : device(open(options)), order(options.seed) {}
+
+  std::unique_ptr<Plan> plan(const Problem& problem, const Config& config) const {
+    const Variant* const variant = find_variant("simt", config.variant);
+    auto plan = variant->make(problem, device, config);
+    EXPECT_TRUE(plan.ok()) << plan.error().message << "; " << what(problem, config, order);
+    return plan.ok() ? std::move(*plan) : nullptr;
+  }
+
+  void validate(const Problem& capacity, const Config& config, const tuner::Case& which) const {
+    const std::unique_ptr<Plan> made = plan(capacity, config);
+    if (made == nullptr) return;
+    const tuner::Verdict verdict = tuner::validate(*made, device, which);
+    EXPECT_TRUE(verdict.ok()) << verdict.reason << "; " << what(which.problem, config, order);
+    // In another order of threads atomic sums round otherwise; in the same one they may not.
+    if (config.get("bias_gradient") != "atomic") {
+      EXPECT_TRUE(verdict.repeatable) << what(which.problem, config, order);
+    }
+  }
+  void validate(const Problem& problem, const Config& config) const {
+    validate(problem, config, case_of(problem));
+  }
+};
+
+// A few configs that hold all pairs of values, for each variant.
+std::vector<Config> cover(const Problem& problem, std::uint64_t draw) {
+  const DeviceInfo info = open({})->info();
+  const Space space(problem, info);
+  std::vector<Config> all;
+  for (const Space::Branch& branch : space.branches()) {
+    if (!branch.why_not.empty()) continue;
+    for (Config& config : PairwiseCover(space, branch, seed() + draw).configs()) {
+      all.push_back(std::move(config));
+    }
+  }
+  return all;
+}
+
+std::vector<Problem> edge_problems() {
+  const auto suite = tuner::load_suite(std::string(RNNTUNE_SUITES) + "/edge.json");
+  EXPECT_TRUE(suite.ok());
+  std::vector<Problem> all;
+  for (const tuner::SuiteProblem& row : suite->problems) {
+    Problem problem = row.problem;
+    problem.time = std::min(problem.time, kMostSteps);
+    problem.batch = std::min(problem.batch, kMostSamples);
+    all.push_back(problem);
+  }
+  // More layers than are in turn with their buffers.
+  all.push_back(problem_of("lstm:L5,T7,B3,I4,H6,f32"));
+  return all;
+}
+
+TEST(Cover, LeavesOutOnlyWhatTheSpaceForbids) {
+  const Problem problem = problem_of("lstm:L2,T16,B3,I5,H8,f32");
+  const DeviceInfo info = open({})->info();
+  const Space space(problem, info);
+  ASSERT_EQ(space.branches().size(), 2u);
+  PairwiseCover pointwise(space, space.branches().front(), 1);
+  EXPECT_LT(pointwise.configs().size(), 40u);
+  EXPECT_THAT(pointwise.open(),
+              testing::UnorderedElementsAre("forward=thb,vector=4", "chunk=0,schedule=wavefront"));
+}
+
+class OrderTest : public testing::TestWithParam<std::uint64_t> {};
+INSTANTIATE_TEST_SUITE_P(Seeds, OrderTest, testing::Values(0, 1, 2, 3));
+
+// Each order takes its share of a problem's cover, so that all of them together hold all pairs.
+TEST_P(OrderTest, PairsOfParametersOnEdgeProblems) {
+  const Walk walk({.seed = GetParam() == 0 ? 0 : seed() * 4 + GetParam()});
+  std::size_t number = 0;
+  for (const Problem& problem : edge_problems()) {
+    for (const Config& config : cover(problem, number)) {
+      if (number++ % 4 == GetParam()) walk.validate(problem, config);
+    }
+  }
+  EXPECT_GT(number, 200u);
+}
+
+TEST_P(OrderTest, FewerStepsAndSamplesThanTheCapacity) {
+  const Walk walk({.seed = GetParam()});
+  const Problem capacity = problem_of("lstm:L2,T9,B37,I5,H20,f32");
+  for (const Config& config : cover(capacity, GetParam())) {
+    const std::unique_ptr<Plan> plan = walk.plan(capacity, config);
+    ASSERT_NE(plan, nullptr);
+    for (const char* text :
+         {"lstm:L2,T1,B1,I5,H20,f32", "lstm:L2,T9,B2,I5,H20,f32", "lstm:L2,T5,B37,I5,H20,f32"}) {
+      const auto verdict = tuner::validate(*plan, walk.device, case_of(problem_of(text)));
+      EXPECT_TRUE(verdict.ok()) << text << ": " << verdict.reason << "; "
+                                << what(capacity, config, GetParam());
+    }
+  }
+}
+
+TEST_P(OrderTest, AbsentStates) {
+  const Walk walk({.seed = GetParam()});
+  for (const char* text : {"lstm:L2,T5,B3,I6,H12,f32", "lstm:L1,T1,B35,I2,H17,bias1,f32"}) {
+    const Problem problem = problem_of(text);
+    const auto bare = tuner::make_bare_case(problem, seed());
+    for (const Config& config : cover(problem, GetParam())) {
+      walk.validate(problem, config, *bare);
+    }
+  }
+}
+
+// The kernel instances that were launched, by expression. An entry's call is replaced by one that
+// notes it; entries are found by their kernel.
+struct Noted {
+  simt::KernelEntry entry;
+  bool launched = false;
+};
+std::map<void (*)(), Noted>& noted() {
+  static std::map<void (*)(), Noted> all;
+  return all;
+}
+
+std::vector<simt::KernelEntry> noting_entries() {
+  std::vector<simt::KernelEntry> entries;
+  for (const simt::KernelEntry& entry : simt::plain_kernels()) {
+    noted()[entry.kernel] = {entry};
+    entries.push_back(entry);
+    entries.back().call = [](void (*kernel)(), const void* arguments) {
+      Noted& one = noted().at(kernel);
+      one.launched = true;
+      one.entry.call(kernel, arguments);
+    };
+  }
+  return entries;
+}
+
+// What chooses a kernel, in full.
+std::vector<Config> kernel_choices(const Problem& problem, const DeviceInfo& info) {
+  std::vector<Config> all{{"unfused", {{"products", "joint"}}}};
+  const Config built_in = find_variant("simt", "pointwise")->built_in(problem, info);
+  const Space space(problem, info);
+  for (int bits = 0; bits < 64; ++bits) {
+    const auto pick = [&](int bit, const char* zero, const char* one) {
+      return std::string(bits >> bit & 1 ? one : zero);
+    };
+    Config config = built_in;
+    config.set("forward", pick(0, "tbh", "thb"));
+    config.set("data", pick(1, "tbh", "thb"));
+    config.set("weights", pick(2, "tbh", "thb"));
+    config.set("reserve", pick(3, "gates", "preactivations"));
+    config.set("bias_gradient", pick(4, "column_sum", "atomic"));
+    config.set("vector", pick(5, "1", "4"));
+    if (space.why_not(config).empty()) all.push_back(config);
+  }
+  return all;
+}
+
+// B and H on both sides of a tile's 32.
+TEST(Simt, EveryInstanceComputesWhatTheOracleDoes) {
+  Walk walk({});
+  walk.device = simt::open_simt(simt::OpenOptions{.seed = seed()}, noting_entries());
+  const Problem problem = problem_of("lstm:L2,T3,B35,I5,H36,f32");
+  for (const Config& config : kernel_choices(problem, walk.device->info())) {
+    walk.validate(problem, config);
+    // As an allocator gives memory: vectors of four.
+    const std::unique_ptr<Plan> plan = walk.plan(problem, config);
+    const tuner::Case& which = case_of(problem);
+    auto run = tuner::StepRun::create(*plan, walk.device, problem, which.inputs,
+                                      tuner::Placement::aligned);
+    ASSERT_TRUE(run.ok());
+    ASSERT_TRUE((*run)->reset().ok());
+    ASSERT_TRUE((*run)->step(true).ok());
+    const auto out = (*run)->outputs();
+    ASSERT_TRUE(out.ok()) << out.error().message;
+    for (const auto& check : reference::check_outputs(problem, *out, which.expected)) {
+      EXPECT_TRUE(check.ok) << check.tensor << ": " << check.reason << "; "
+                            << what(problem, config, seed());
+    }
+  }
+  for (const auto& [kernel, one] : noted()) {
+    EXPECT_TRUE(one.launched) << one.entry.expression << " was never launched";
+  }
+}
+
+TEST(Simt, RaceChecked) {
+  const Walk walk({.seed = seed(), .checked = true});
+  if (walk.device == nullptr) GTEST_SKIP() << "the race checker is not in this build";
+  const Problem small = problem_of("lstm:L2,T3,B34,I3,H36,f32");
+  for (const Config& config : kernel_choices(small, walk.device->info())) {
+    walk.validate(small, config);
+  }
+  const Problem longer = problem_of("lstm:L3,T6,B5,I4,H9,f32");
+  for (const Config& config : cover(longer, 0)) walk.validate(longer, config);
+}
+
+// One layer and time step in which all four pre-activations of sample b are values[b]: I = 1,
+// weight_ih = 1, nothing else; c_0 = 0.5.
+TEST(Simt, SaturatesAndKeepsNanInItsSample) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> values{0,   -0.0f, 20,   -20,   88,    -88,    89,
+                                  -89, 104,   1000, -1000, 3e38f, -3e38f, nan};
+  const Problem problem =
+      problem_of("lstm:L1,T1,B" + std::to_string(values.size()) + ",I1,H36,nobias,f32");
+  reference::Inputs in = reference::make_inputs(problem, seed());
+  in.x = values;
+  in.weights.front().weight_ih.assign(4 * 36, 1.0f);
+  in.h_0.assign(in.h_0.size(), 0.0f);
+  in.c_0.assign(in.c_0.size(), 0.5f);
+  const Walk walk({.seed = seed()});
+  for (const Config& config : cover(problem, 0)) {
+    SCOPED_TRACE(what(problem, config, seed()));
+    const std::unique_ptr<Plan> plan = walk.plan(problem, config);
+    auto run = tuner::StepRun::create(*plan, walk.device, problem, in, tuner::Placement::aligned);
+    ASSERT_TRUE(run.ok() && (*run)->reset().ok() && (*run)->step(true).ok());
+    const auto out = (*run)->outputs();
+    ASSERT_TRUE(out.ok()) << out.error().message;
+    for (std::size_t i = 0; i < out->y.size(); ++i) {
+      const double x = values[i / 36], s = 1 / (1 + std::exp(-x));
+      const double c = s * 0.5 + s * std::tanh(x);
+      EXPECT_EQ(std::isnan(out->y[i]), std::isnan(x)) << "element " << i;
+      EXPECT_EQ(std::isnan(out->dc_0[i]), std::isnan(x)) << "element " << i;
+      EXPECT_EQ(std::isfinite(out->dh_0[i]), !std::isnan(x)) << "element " << i;
+      if (std::isnan(x)) continue;
+      EXPECT_NEAR(out->c_n[i], c, 1e-6) << "pre-activation " << x;
+      EXPECT_NEAR(out->y[i], s * std::tanh(c), 1e-6) << "pre-activation " << x;
+    }
+  }
+}
+
+TEST(Resources, AreRefusedByNameAndValue) {
+  const gpu::Limits h100{.compute_capability = 90,
+                         .multiprocessors = 132,
+                         .max_threads_per_block = 1024,
+                         .max_threads_per_multiprocessor = 2048,
+                         .registers_per_multiprocessor = 65536,
+                         .shared_bytes_per_block = 227 * 1024,
+                         .shared_bytes_per_multiprocessor = 228 * 1024};
+  const gpu::LaunchShape block{.block = {32, 16}};
+  const auto why = [&](const gpu::KernelResources& uses) {
+    return cuda::why_not_resources(uses, h100, block);
+  };
+  EXPECT_EQ(why({}), "");
+  EXPECT_EQ(why({.registers = 124, .local_bytes = 8, .max_threads = 512}), "");
+  EXPECT_EQ(why({.registers = 124, .max_threads = 448}),
+            "threads of a block: needs 512, at most 448");
+  EXPECT_EQ(why({.registers = 129}), "registers of a block: needs 69632, at most 65536");
+  EXPECT_THAT(why({.static_shared_bytes = 240000}), testing::HasSubstr("at most 232448"));
+  EXPECT_THAT(why({.local_bytes = 400}), testing::HasSubstr("needs 400, at most 56"));
+}
+
+// Forward calls that differ in one thing each: where y is, how many time steps there are, what is
+// wanted. More of them than graphs are kept, and the first one again.
+TEST(Simt, GraphsFollowTheirArguments) {
+  const Walk walk({.seed = seed()});
+  Device& device = *walk.device;
+  const Problem problem = problem_of("lstm:L2,T4,B3,I3,H5,f32");
+  Config config = find_variant("simt", "pointwise")->built_in(problem, device.info());
+  config.set("launch", "graph");
+  const std::unique_ptr<Plan> plan = walk.plan(problem, config);
+  ASSERT_NE(plan, nullptr);
+  const reference::Outputs<double>& expected = case_of(problem).expected;
+  auto run = tuner::StepRun::create(*plan, walk.device, problem, case_of(problem).inputs,
+                                    tuner::Placement::aligned);
+  ASSERT_TRUE(run.ok() && (*run)->reset().ok() && (*run)->pack().ok());
+  constexpr std::size_t kPlaces = 40, kSize = 4 * 3 * 5, kState = 3 * 5;
+  auto* const memory = static_cast<float*>(*device.allocate(kPlaces * kSize * sizeof(float)));
+  auto* const h_n = static_cast<float*>(*device.allocate(2 * kState * sizeof(float)));
+  std::vector<float> y(kPlaces * kSize), last(2 * kState);
+  for (int round = 0; round < 2; ++round) {
+    for (std::size_t i = 0; i < kPlaces; ++i) {
+      const bool wanted = i % 3 == 0;
+      ASSERT_TRUE(device.fill(h_n, 0xff, 2 * kState * sizeof(float)).ok());
+      ASSERT_TRUE(device.fill(memory, 0xff, kPlaces * kSize * sizeof(float)).ok());
+      Forward forward = (*run)->forward_arguments();
+      forward.y = memory + i / 4 * kSize;  // four calls with one place, of 4, 3, 2 and 1 time steps
+      forward.h_n = wanted ? h_n : nullptr;
+      const std::int64_t time = 4 - static_cast<std::int64_t>(i % 4);
+      const Status status =
+          plan->forward(Mode::inference, {time, 3}, forward, (*run)->plan_buffers(), nullptr);
+      ASSERT_TRUE(status.ok()) << status.error().message;
+      ASSERT_TRUE(device.to_host(y.data(), memory, y.size() * sizeof(float)).ok());
+      ASSERT_TRUE(device.to_host(last.data(), h_n, last.size() * sizeof(float)).ok());
+      for (std::size_t at = 0; at < y.size(); ++at) {
+        const std::size_t begin = i / 4 * kSize, steps = static_cast<std::size_t>(time);
+        if (at < begin || at >= begin + steps * kState) {
+          ASSERT_TRUE(std::isnan(y[at])) << "call " << i << " element " << at;
+        } else {
+          ASSERT_NEAR(y[at], expected.y[at - begin], 1e-5) << "call " << i << " element " << at;
+        }
+      }
+      EXPECT_EQ(std::isnan(last.front()), !wanted) << "call " << i;
+    }
+  }
+  device.release(memory);
+  device.release(h_n);
+}
+
+// Counters beyond 16 bits: one time step more than they hold.
+TEST(Simt, LongSequence) {
+  const Walk walk({});
+  const Problem problem = problem_of("lstm:L1,T65537,B1,I1,H4,f32");
+  const DeviceInfo& info = walk.device->info();
+  walk.validate(problem, find_variant("simt", "pointwise")->built_in(problem, info));
+}
+
+TEST(Simt, WideBatch) {
+  const Walk walk({});
+  const Problem problem = problem_of("lstm:L1,T1,B65537,I2,H3,f32");
+  Config config = find_variant("simt", "pointwise")->built_in(problem, walk.device->info());
+  walk.validate(problem, config);
+  for (const char* order : {"forward", "data", "weights"}) config.set(order, "thb");
+  walk.validate(problem, config);
+}
+
+}  // namespace
+}  // namespace rnntune
