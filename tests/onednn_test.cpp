@@ -16,7 +16,7 @@ using testing::StartsWith;
 class Onednn : public testing::Test {
  protected:
   void SetUp() override {
-    auto found = find_opponents("onednn", absent_);
+    auto found = find_opponents("onednn", {open_device("cpu").value(), ""}, absent_);
     ASSERT_TRUE(found.ok());
     opponents_ = *found;
     std::string reasons;
@@ -51,13 +51,15 @@ TEST_F(Onednn, AgreesWithTheReference) {
         const Problem problem = parse_problem(text).value();
         const Inputs inputs = make_inputs(problem, 9);
         ASSERT_EQ(opponent->why_not(problem), "");
-        auto run = opponent->prepare(problem, inputs, threads);
+        const Outputs<double> ref = reference_step(problem, inputs);
+        auto run = opponent->prepare(problem, inputs, ref, threads);
         ASSERT_TRUE(run.ok()) << run.error().message;
         EXPECT_THAT((*run)->algorithm(), HasSubstr("layers"));
-        (*run)->step();
-        (*run)->step();
-        const Outputs<double> ref = reference_step(problem, inputs);
-        for (const TensorCheck& check : check_outputs(problem, (*run)->outputs(), ref))
+        ASSERT_TRUE((*run)->step().ok());
+        ASSERT_TRUE((*run)->step().ok());
+        const auto out = (*run)->outputs();
+        ASSERT_TRUE(out.ok()) << out.error().message;
+        for (const TensorCheck& check : check_outputs(problem, *out, ref))
           EXPECT_TRUE(check.ok) << check.tensor << " " << check.reason << " error " << check.error
                                 << " bound " << check.bound;
       }
@@ -69,14 +71,14 @@ TEST_F(Onednn, SaysWhatItCannotDo) {
     const Problem problem = parse_problem(text).value();
     for (const auto& opponent : opponents_) {
       EXPECT_NE(opponent->why_not(problem), "") << text;
-      EXPECT_FALSE(opponent->prepare(problem, make_inputs(problem, 1), 1).ok()) << text;
+      EXPECT_FALSE(opponent->prepare(problem, make_inputs(problem, 1), {}, 1).ok()) << text;
     }
   }
 }
 
 TEST(Opponents, AnUnknownNameListsTheKnownOnes) {
   std::vector<std::string> absent;
-  auto found = find_opponents("onedn", absent);
+  auto found = find_opponents("onedn", {open_device("cpu").value(), ""}, absent);
   ASSERT_FALSE(found.ok());
   EXPECT_THAT(found.error().message, HasSubstr("'onedn'"));
   EXPECT_THAT(found.error().message, HasSubstr("onednn"));
@@ -87,8 +89,11 @@ class FakeRun final : public OpponentRun {
  public:
   FakeRun(const Problem& problem, const Inputs& inputs, float growth)
       : ref_(oracle_step(problem, inputs)), growth_(growth) {}
-  void step() override { scale_ += growth_; }
-  Outputs<float> outputs() override {
+  Status step() override {
+    scale_ += growth_;
+    return {};
+  }
+  Result<Outputs<float>> outputs() override {
     Outputs<float> out;
     out.gradients.resize(ref_.gradients.size());
     each_output(out, ref_, [&](const std::string&, auto& to, const auto& from) {
@@ -112,8 +117,8 @@ Prepare fake(float growth) {
 
 class SilentRun final : public OpponentRun {
  public:
-  void step() override {}
-  Outputs<float> outputs() override { return {}; }
+  Status step() override { return {}; }
+  Result<Outputs<float>> outputs() override { return Outputs<float>(); }
   std::string algorithm() const override { return "silent"; }
 };
 

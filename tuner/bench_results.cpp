@@ -33,6 +33,7 @@ std::string label(const BenchRow& row) {
   if (!row.rung.empty()) json["rung"] = row.rung;
   if (!contender.version.empty()) json["version"] = contender.version;
   json["algorithm"] = contender.algorithm;
+  if (!contender.notes.empty()) json["notes"] = contender.notes;
   json["stop"] = to_string(row.timing.stop);
   return dump(json);
 }

@@ -75,9 +75,9 @@ class Bench {
   explicit Bench(const BenchOptions& options)
       : options_(options),
         device_(open_device(options)),
+        against_(contender_names(options.against, device_->info())),
         progress_(options.quiet),
         table_(options.json ? stderr : stdout) {
-    check_contender_names(options.against, device_->info());
     if (!options.out.empty()) require_writable("--out", options.out);
   }
 
@@ -124,7 +124,7 @@ class Bench {
     ours->name = "rnntune";
     std::vector<Contender> contenders;
     contenders.push_back(std::move(*ours));
-    for (const std::string& name : options_.against) {
+    for (const std::string& name : against_) {
       add_opponent(named, setting, name, contenders);
       if (interrupted()) return;
     }
@@ -136,7 +136,10 @@ class Bench {
     progress_.show(named.name, 0.1, "preparing " + name);
     std::vector<std::string> notes;
     Result<Contender> opponent = find_contender(setting, name, notes);
-    if (opponent.ok()) return contenders.push_back(std::move(opponent.value()));
+    if (opponent.ok()) {
+      for (const std::string& note : opponent->notes) progress_.say(name + ": " + note);
+      return contenders.push_back(std::move(opponent.value()));
+    }
     progress_.say(named.name + ": no " + name + ": " + opponent.error().message);
     missing_ = missing_ || options_.asked_against;
   }
@@ -188,6 +191,7 @@ class Bench {
 
   const BenchOptions& options_;
   std::shared_ptr<Device> device_;
+  const std::vector<std::string> against_;
   CaseCache cases_;
   Progress progress_;
   std::FILE* table_;
@@ -202,7 +206,6 @@ extern const Command kBench;
 const Command kBench{
     "bench", "Time the tuned step against its opponents, interleaved", [](CLI::App& app) -> Run {
       auto options = std::make_shared<BenchOptions>();
-      options->against = {"unfused", "onednn"};
       add_device_options(app, *options);
       add_problem_options(app, *options);
       add_db_option(app, *options);

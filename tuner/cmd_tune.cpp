@@ -93,7 +93,6 @@ const Command kTune{
     [](CLI::App& app) -> Run {
       auto options = std::make_shared<Options>();
       auto strategy = std::make_shared<std::string>("exhaustive");
-      options->against = {"unfused", "onednn"};
       add_device_options(app, *options);
       add_problem_options(app, *options);
       add_db_option(app, *options);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "paths.hpp"
 #include "reference/opponent.hpp"
 #include "space.hpp"
 #include "tuner/command.hpp"
@@ -129,12 +130,17 @@ Result<Contender> prepare_opponent(const Setting& setting, const std::shared_ptr
   if (std::string why = library->why_not(setting.problem()); !why.empty()) {
     return unsupported(who + ": " + why);
   }
-  auto prepared = library->prepare(setting.problem(), setting.which->inputs, threads);
-  if (!prepared.ok()) return Error{prepared.error().code, who + ": " + prepared.error().message};
+  const auto named = [&](const Error& error) {
+    return Error{error.code, who + ": " + error.message};
+  };
+  auto prepared =
+      library->prepare(setting.problem(), setting.which->inputs, setting.which->expected, threads);
+  if (!prepared.ok()) return named(prepared.error());
   const std::shared_ptr<OpponentRun> run = std::move(prepared.value());
-  run->step();
-  const auto checks =
-      reference::check_outputs(setting.problem(), run->outputs(), setting.which->expected);
+  if (Status status = run->step(); !status.ok()) return named(status.error());
+  const auto out = run->outputs();
+  if (!out.ok()) return named(out.error());
+  const auto checks = reference::check_outputs(setting.problem(), *out, setting.which->expected);
   const reference::TensorCheck& worst = checks.front();
   if (!worst.ok) {
     return Error{ErrorCode::internal, who + " is broken: " + worst.tensor + ": " + worst.reason};
@@ -142,24 +148,30 @@ Result<Contender> prepare_opponent(const Setting& setting, const std::shared_ptr
   Contender contender;
   contender.name = library->name();
   contender.version = library->version();
-  contender.algorithm = run->algorithm() + ", threads " + std::to_string(threads);
+  contender.algorithm = run->algorithm();
+  if (setting.device->info().backend == "cpu") {
+    contender.algorithm += ", threads " + std::to_string(threads);
+  }
+  contender.notes = run->notes();
   contender.validation = {setting.which->reference, worst.error, worst.bound, worst.tensor};
   // The library itself must outlive what it made.
-  contender.step = [library, run, which = setting.which]() -> Status {
-    return run->step(), Status();
-  };
+  contender.step = [library, run, which = setting.which] { return run->step(); };
   return contender;
 }
 
 Result<Contender> best_opponent(const Setting& setting, const std::string& name,
                                 std::vector<std::string>& notes) {
-  auto libraries = reference::find_opponents(name, notes);
+  std::vector<std::string> absent;
+  auto libraries = reference::find_opponents(name, {setting.device, data_folder()}, absent);
   if (!libraries.ok()) return libraries.error();
+  std::string reasons;
+  for (const std::string& reason : absent) reasons += (reasons.empty() ? ": " : "; ") + reason;
+  notes.insert(notes.end(), absent.begin(), absent.end());
   std::vector<int> thread_counts{1};
   const int most = setting.device->info().threads;
   if (most > 1) thread_counts.push_back(most);
   Screening screening;
-  screening.refuse(unsupported(name + " is not on this machine"));
+  screening.refuse(unsupported(name + " is not at hand" + reasons));
   for (const auto& library : *libraries) {
     for (const int threads : thread_counts) {
       if (interrupted()) break;
@@ -224,13 +236,15 @@ Result<Contender> find_contender(const Setting& setting, const std::string& name
                             : best_opponent(setting, name, notes);
 }
 
-void check_contender_names(const std::vector<std::string>& names, const DeviceInfo& device) {
-  for (const std::string& name : names) {
+std::vector<std::string> contender_names(const std::vector<std::string>& asked,
+                                         const DeviceInfo& device) {
+  if (asked.empty()) return {"unfused", device.backend == "cuda" ? "cudnn" : "onednn"};
+  for (const std::string& name : asked) {
     if (find_variant(device.backend, name) != nullptr) continue;
-    std::vector<std::string> absent;
-    const auto libraries = reference::find_opponents(name, absent);
-    if (!libraries.ok()) throw BadInput("--against: " + libraries.error().message);
+    const Status known = reference::check_opponent_name(name);
+    if (!known.ok()) throw BadInput("--against: " + known.error().message);
   }
+  return asked;
 }
 
 }  // namespace rnntune::tuner

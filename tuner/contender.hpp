@@ -26,10 +26,11 @@ struct Setting {
 };
 
 struct Contender {
-  std::string name;       // "rnntune", a variant, a library
-  std::string version;    // of a library
-  std::string algorithm;  // the config, or what the library says it runs
-  Config config;          // of ours; variant empty: a library
+  std::string name;                // "rnntune", a variant, a library
+  std::string version;             // of a library
+  std::string algorithm;           // the config, or what the library says it runs
+  std::vector<std::string> notes;  // of a library: what else it tried
+  Config config;                   // of ours; variant empty: a library
   Validation validation;
   PlanSizes sizes;
   Step step;  // owns all it runs on
@@ -48,7 +49,9 @@ std::optional<Contender> prepare(const Setting& setting, const Config& config, R
 Result<Contender> find_contender(const Setting& setting, const std::string& name,
                                  std::vector<std::string>& notes);
 
-// BadInput for names that --against can never find, before any work is done.
-void check_contender_names(const std::vector<std::string>& names, const DeviceInfo& device);
+// The names of --against or, where none were asked for, the usual ones of the device. BadInput for
+// names that can never be found, before any work is done.
+std::vector<std::string> contender_names(const std::vector<std::string>& asked,
+                                         const DeviceInfo& device);
 
 }  // namespace rnntune::tuner

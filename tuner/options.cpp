@@ -85,7 +85,7 @@ void add_journal_option(CLI::App& app, Options& options) {
 }
 
 void add_against_option(CLI::App& app, Options& options) {
-  app.add_option("--against", options.against, "contenders, such as unfused,onednn")
+  app.add_option("--against", options.against, "contenders, such as unfused,onednn,cudnn")
       ->delimiter(',');
 }
 

@@ -65,9 +65,8 @@ std::string why_no_winner(const Search& search) {
   return built_in.ok() ? "nothing was tried" : built_in.error().message;
 }
 
-// Everything that bad input can spoil is asked before the first file is made.
+// Everything that bad input can spoil is asked before this: here the first file is made.
 Journal open_files(const Options& options, const DeviceInfo& device) {
-  check_contender_names(options.against, device);
   throw_unless(check_writable(options.db));
   return value_or_throw(Journal::open(options.journal, device.key));
 }
@@ -90,6 +89,7 @@ Session::Session(const Options& options, const StrategyRow& strategy)
     : options_(options),
       strategy_(strategy),
       device_(open_device(options)),
+      against_(contender_names(options.against, device_->info())),
       journal_(open_files(options, device_->info())),
       limits_(limits_of(device_->info())),
       progress_(options.quiet) {}
@@ -265,10 +265,11 @@ std::vector<Contender> Session::finalists(const Search& search,
 
 std::vector<Contender> Session::opponents(const Search& search) {
   std::vector<Contender> contenders;
-  for (const std::string& name : options_.against) {
+  for (const std::string& name : against_) {
     std::vector<std::string> notes;
     Result<Contender> contender = find_contender(search.setting, name, notes);
     if (contender.ok()) {
+      for (const std::string& note : contender->notes) progress_.say(name + ": " + note);
       contenders.push_back(std::move(contender.value()));
     } else {
       progress_.say(search.named.name + ": no " + name + ": " + contender.error().message);

@@ -72,6 +72,7 @@ class Session {
   Options options_;
   const StrategyRow& strategy_;
   std::shared_ptr<Device> device_;
+  const std::vector<std::string> against_;
   Journal journal_;
   MachineLimits limits_;
   bool limits_checked_ = false;  // measured again in this session

@@ -11,13 +11,13 @@
 // Shapes: src_layer [T,B,I] tnc, states [layers,1,B,H] ldnc, weights [layers,1,I or H,4,H] ldigo,
 // gates i f c~ o, which is our i f g o.
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <unordered_map>
 
 #include "reference/onednn/api.hpp"
 #include "reference/onednn/plugin.hpp"
 #include "reference/onednn/threads.hpp"
+#include "reference/seconds_of.hpp"
 
 namespace rnntune::reference::onednn {
 namespace {
@@ -95,7 +95,7 @@ class LstmRun final : public OpponentRun {
     for (std::size_t s = 0; s < segments_.size(); ++s) make_memories(s);
   }
 
-  void step() override {
+  Status step() override {
     const ThreadLimit limit(threads_);
     for (Segment& s : segments_) {
       for (Reorder& r : s.packs) r.primitive.execute(context_.stream, r.from, r.to);
@@ -106,9 +106,10 @@ class LstmRun final : public OpponentRun {
     for (std::size_t s = segments_.size(); s-- > 0;)
       segments_[s].backward.execute(context_.stream, segments_[s].backward_args);
     context_.stream.wait();
+    return {};
   }
 
-  Outputs<float> outputs() override;
+  Result<Outputs<float>> outputs() override;
 
   std::string algorithm() const override {
     std::string text = segments_[0].forward_desc.impl_info_str();
@@ -245,7 +246,7 @@ void LstmRun::sum_biases(Segment& s) {
   s.forward_args[DNNL_ARG_BIAS].unmap_data(bias);
 }
 
-Outputs<float> LstmRun::outputs() {
+Result<Outputs<float>> LstmRun::outputs() {
   const Index T = problem_.time, B = problem_.batch, H = problem_.hidden, L = problem_.layers;
   Outputs<float> out;
   auto fetch = [&](memory from, std::vector<float>& to, Index offset, const memory::dims& dims,
@@ -294,21 +295,6 @@ std::vector<std::vector<Index>> splits(const Problem& p) {
   return out;
 }
 
-// The best of at least three steps and at most 20 ms.
-double seconds_of(OpponentRun& run) {
-  using Clock = std::chrono::steady_clock;
-  run.step();
-  double best = 1e30, total = 0;
-  for (int k = 0; k < 3 || (total < 0.02 && k < 200); ++k) {
-    const auto start = Clock::now();
-    run.step();
-    const double taken = std::chrono::duration<double>(Clock::now() - start).count();
-    best = std::min(best, taken);
-    total += taken;
-  }
-  return best;
-}
-
 std::unique_ptr<OpponentRun> prepare(const Problem& problem, const Inputs& inputs, int threads,
                                      std::string& why_not) {
   try {
@@ -318,7 +304,7 @@ std::unique_ptr<OpponentRun> prepare(const Problem& problem, const Inputs& input
     for (const std::vector<Index>& split : candidates) {
       auto run = std::make_unique<LstmRun>(problem, inputs, threads, split);
       if (candidates.size() == 1) return run;
-      const double seconds = seconds_of(*run);
+      const double seconds = seconds_of(*run).value();
       if (best && !(seconds < best_seconds)) continue;
       best = std::move(run);
       best_seconds = seconds;

@@ -57,7 +57,7 @@ class Onednn final : public Opponent {
   }
 
   Result<std::unique_ptr<OpponentRun>> prepare(const Problem& problem, const Inputs& inputs,
-                                               int threads) override {
+                                               const Outputs<double>&, int threads) override {
     if (std::string reason = why_not(problem); !reason.empty())
       return unsupported("oneDNN " + version() + ": " + reason);
     return prepare_unchecked(problem, inputs, threads);
@@ -121,9 +121,13 @@ std::string self_check(const Prepare& prepare) {
     auto run = prepare(problem, inputs, 1);
     if (!run.ok()) return "reference broken: " + std::string(text) + ": " + run.error().message;
     // Twice: a step that adds to what the one before it left is as wrong.
-    (*run)->step();
-    (*run)->step();
-    const auto checks = check_outputs(problem, (*run)->outputs(), oracle_step(problem, inputs));
+    Status status = (*run)->step();
+    if (status.ok()) status = (*run)->step();
+    const auto out = (*run)->outputs();
+    if (!status.ok() || !out.ok())
+      return "reference broken: " + std::string(text) + ": " +
+             (status.ok() ? out.error() : status.error()).message;
+    const auto checks = check_outputs(problem, *out, oracle_step(problem, inputs));
     const TensorCheck& worst = checks.front();
     if (!worst.ok)
       return "reference broken: " + std::string(text) + ": " + worst.tensor + " " + worst.reason;
@@ -131,7 +135,8 @@ std::string self_check(const Prepare& prepare) {
   return {};
 }
 
-std::vector<std::shared_ptr<Opponent>> find_onednn(std::vector<std::string>& absent) {
+std::vector<std::shared_ptr<Opponent>> find_onednn(const OpponentSite&,
+                                                   std::vector<std::string>& absent) {
   std::vector<std::shared_ptr<Opponent>> found;
   for (const PluginName& plugin : kPlugins) {
     std::string why_not = "not built";

@@ -13,7 +13,8 @@ namespace rnntune::reference {
 
 std::string onednn_why_not(const Problem& problem);
 
-std::vector<std::shared_ptr<Opponent>> find_onednn(std::vector<std::string>& absent);
+std::vector<std::shared_ptr<Opponent>> find_onednn(const OpponentSite& site,
+                                                   std::vector<std::string>& absent);
 
 using Prepare =
     std::function<Result<std::unique_ptr<OpponentRun>>(const Problem&, const Inputs&, int threads)>;
