@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/opponent.hpp"
 
+#include "reference/cudnn/cudnn.hpp"
 #include "reference/onednn/onednn.hpp"
 
 namespace rnntune::reference {
@@ -14,6 +15,7 @@ struct OpponentRow {
 };
 
 constexpr OpponentRow kOpponents[] = {
+    {"cudnn", "cuda", find_cudnn},
     {"onednn", nullptr, find_onednn},
 };
 
