@@ -142,7 +142,10 @@ class Commands(CommandTest):
                                               one, code=1).stdout)
 
     def test_devices(self):
-        device = json.loads(self.run_it("devices", "--json").stdout)["devices"][0]
+        shown = json.loads(self.run_it("devices", "--json").stdout)
+        self.assertRegex(shown["cudnn"].get("version", shown["cudnn"].get("reason")), r"^\S.*$")
+        self.assertRegex(self.run_it("devices").stdout, r"(?m)^cudnn: (9\.\d+\.\d+|none: .+)$")
+        device = shown["devices"][0]
         self.assertEqual(device["backend"], "cpu")
         self.assertNotIn("limits", device)
         measured = json.loads(self.run_it("devices", "--measure", "--json").stdout)["devices"][0]
@@ -177,6 +180,12 @@ class Commands(CommandTest):
         text = config["variant"] + ":" + ",".join(f"{k}={v}" for k, v in config["params"].items())
         done = self.run_it("verify", "--problem", TINY, "--config", text, "--seed", "5")
         self.assertIn("1 of 1 configs", done.stdout)
+
+    def test_bench_against_what_is_not_here(self):
+        done = self.run_it("bench", "--problem", TINY, "--against", "cudnn", "--budget", "1",
+                           code=3)
+        self.assertIn("no cudnn: cudnn is not at hand: runs on a cuda device, this one is cpu",
+                      done.stderr)
 
     def test_bench(self):
         self.tune("--evaluations", "1")

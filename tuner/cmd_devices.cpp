@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <memory>
 
+#include "paths.hpp"
+#include "reference/cudnn/cudnn.hpp"
 #include "tuner/command.hpp"
 #include "tuner/limits.hpp"
 #include "tuner/options.hpp"
@@ -71,6 +73,14 @@ Result<MachineLimits> limits_here(const DeviceInfo& info, bool measure) {
   return limits;
 }
 
+// What CUDA devices are timed against; it loads with no device at hand.
+void show_cudnn(bool as_json, Json& json) {
+  const Result<std::string> version = reference::cudnn_version(data_folder());
+  const std::string& text = version.ok() ? *version : version.error().message;
+  json["cudnn"] = {{version.ok() ? "version" : "reason", text}};
+  if (!as_json) std::printf("cudnn: %s%s\n", version.ok() ? "" : "none: ", text.c_str());
+}
+
 int devices(const Options& options, bool measure) {
   std::vector<BackendDevices> absent;
   Json json = {{"devices", Json::array()}, {"absent", Json::array()}};
@@ -93,6 +103,7 @@ int devices(const Options& options, bool measure) {
     if (!options.json)
       std::printf("%s: none: %s\n", backend.backend.c_str(), backend.absent.c_str());
   }
+  if (options.device.empty()) show_cudnn(options.json, json);
   if (options.json) std::printf("%s\n", dump(json).c_str());
   return kFine;
 }
