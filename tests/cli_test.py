@@ -112,7 +112,7 @@ class Commands(CommandTest):
         self.assertNotEqual("cuda" in backends, "cuda" in absent)
         if "cuda" in absent:
             lines = self.run_it("devices").stdout.splitlines()
-            self.assertEqual(lines[-1], "cuda: none: " + absent["cuda"])
+            self.assertIn("cuda: none: " + absent["cuda"], lines)
         # At once: 16 ms where it was measured; a context or a library of a toolkit takes hundreds.
         start = time.monotonic()
         self.run_it("devices", "--json")
