@@ -17,14 +17,16 @@ HEADERS = ["cuda.h", "nvrtc.h", "cublas_v2.h", "cublasLt.h", "driver_types.h"]
 def candidates(root):
     for place in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"):
         if place:
-            yield [pathlib.Path(place, "include")]
+            root_of = pathlib.Path(place)
+            # Some packages of the toolkit keep CUPTI's headers apart.
+            yield [root_of / "include", root_of / "extras" / "CUPTI" / "include"]
     yield sorted(root.glob(".venv/lib/python*/site-packages/nvidia/*/include"))
 
 
 def main(root):
     for folders in candidates(pathlib.Path(root)):
         if all(any((folder / header).is_file() for folder in folders) for header in HEADERS):
-            print("\n".join(map(str, folders)))
+            print("\n".join(str(folder) for folder in folders if folder.is_dir()))
             return
 
 

@@ -123,9 +123,9 @@ std::vector<Run> runs_of(const BenchRow& row, std::size_t family, double peak_gf
 }  // namespace
 
 void write_results(std::ostream& out, const std::vector<BenchRow>& rows, const DeviceInfo& device,
-                   double peak_gflops) {
+                   const Environment& environment, double peak_gflops) {
   benchmark::AddCustomContext("rnntune_device", dump(encode(device)));
-  benchmark::AddCustomContext("rnntune_environment", dump(encode(environment())));
+  benchmark::AddCustomContext("rnntune_environment", dump(encode(environment)));
   benchmark::AddCustomContext("rnntune_library", version());
   benchmark::JSONReporter reporter;
   reporter.SetOutputStream(&out);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "database.hpp"
 #include "rnntune/rnn.hpp"
 #include "tuner/contender.hpp"
 
@@ -24,6 +25,6 @@ struct BenchRow {
 
 // peak_gflops: of the device's threads; 0 where unknown.
 void write_results(std::ostream& out, const std::vector<BenchRow>& rows, const DeviceInfo& device,
-                   double peak_gflops);
+                   const Environment& environment, double peak_gflops);
 
 }  // namespace rnntune::tuner

@@ -14,7 +14,9 @@
 #include "reports/format.hpp"
 #include "tuner/bench_results.hpp"
 #include "tuner/command.hpp"
+#include "tuner/environment.hpp"
 #include "tuner/evaluate.hpp"
+#include "tuner/gpu_clock.hpp"
 #include "tuner/interrupt.hpp"
 #include "tuner/options.hpp"
 #include "tuner/progress.hpp"
@@ -76,6 +78,7 @@ class Bench {
       : options_(options),
         device_(open_device(options)),
         against_(contender_names(options.against, device_->info())),
+        clock_(value_or_throw(open_clock(device_))),
         progress_(options.quiet),
         table_(options.json ? stderr : stdout) {
     if (!options.out.empty()) require_writable("--out", options.out);
@@ -115,7 +118,7 @@ class Bench {
   void compare(const NamedProblem& named) {
     progress_.show(named.name, 0, "computing the reference");
     const Explanation choice = choose(named.problem);
-    const Setting setting{device_, cases_.get(named.problem, options_.seed)};
+    const Setting setting{device_, cases_.get(named.problem, options_.seed), clock_};
     if (interrupted()) return;
     Record record;
     std::optional<Contender> ours = prepare(setting, choice.config, record);
@@ -150,7 +153,9 @@ class Bench {
     for (const Contender& contender : contenders) steps.push_back(contender.step);
     MeasurePolicy policy;
     policy.budget_us = options_.budget_s * 1e6 / static_cast<double>(contenders.size());
-    const Result<Comparison> result = measure_interleaved(steps, policy, steady_clock());
+    progress_.say(news_.read(*clock_));
+    const Result<Comparison> result = measure_interleaved(steps, policy, *clock_);
+    progress_.say(news_.read(*clock_));
     progress_.clear();
     if (!result.ok()) throw std::runtime_error(named.name + ": " + result.error().message);
     std::fprintf(table_, "%s: %s\n", named.name.c_str(), to_string(named.problem).c_str());
@@ -181,10 +186,10 @@ class Bench {
     if (!options_.json && options_.out.empty()) return;
     const DeviceInfo& info = device_->info();
     const double peak = limits_of(info).peak_gflops(info.threads);
-    if (options_.json) write_results(std::cout, rows_, info, peak);
+    if (options_.json) write_results(std::cout, rows_, info, environment(*clock_), peak);
     if (options_.out.empty()) return;
     std::ofstream file(options_.out);
-    write_results(file, rows_, info, peak);
+    write_results(file, rows_, info, environment(*clock_), peak);
     file.close();
     if (!file) throw BadInput("--out: cannot write '" + options_.out + "'");
   }
@@ -192,6 +197,8 @@ class Bench {
   const BenchOptions& options_;
   std::shared_ptr<Device> device_;
   const std::vector<std::string> against_;
+  std::shared_ptr<Clock> clock_;
+  SourceNews news_;
   CaseCache cases_;
   Progress progress_;
   std::FILE* table_;

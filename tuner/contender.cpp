@@ -66,10 +66,12 @@ Result<std::unique_ptr<Plan>> make_plan(const Setting& setting, const Config& co
 // Keeps the fastest by a short measurement, one at a time: their memory may be large.
 class Screening {
  public:
+  explicit Screening(Clock& clock) : clock_(clock) {}
+
   void consider(Contender contender) {
     MeasurePolicy policy = kScreening;
     policy.best_us = best_us_;
-    const Result<Timing> timing = measure(contender.step, policy, steady_clock());
+    const Result<Timing> timing = measure(contender.step, policy, clock_);
     if (!timing.ok()) {
       error_ = timing.error();
     } else if (timing->summary.median < best_us_) {
@@ -87,6 +89,7 @@ class Screening {
   }
 
  private:
+  Clock& clock_;
   double best_us_ = std::numeric_limits<double>::infinity();
   std::optional<Contender> best_;
   Error error_ = unsupported("nothing to choose from");
@@ -109,7 +112,7 @@ Result<Contender> best_of_variant(const Setting& setting, const Variant& variant
                                   std::vector<std::string>& notes) {
   const std::string why = variant.why_not(setting.problem(), setting.device->info());
   if (!why.empty()) return unsupported(std::string(variant.name) + ": " + why);
-  Screening screening;
+  Screening screening(setting.clock());
   for (const Config& config : screened_configs(setting, variant)) {
     if (interrupted()) break;
     Record record;
@@ -170,7 +173,7 @@ Result<Contender> best_opponent(const Setting& setting, const std::string& name,
   std::vector<int> thread_counts{1};
   const int most = setting.device->info().threads;
   if (most > 1) thread_counts.push_back(most);
-  Screening screening;
+  Screening screening(setting.clock());
   screening.refuse(unsupported(name + " is not at hand" + reasons));
   for (const auto& library : *libraries) {
     for (const int threads : thread_counts) {
@@ -225,7 +228,11 @@ std::optional<Contender> prepare(const Setting& setting, const Config& config, R
   contender.config = config;
   contender.validation = *record.validation;
   contender.sizes = owned->plan->sizes();
-  contender.step = [owned] { return owned->run->step(true); };
+  if (setting.clock().completes_steps()) {
+    contender.step = [owned] { return owned->run->queue(true); };
+  } else {
+    contender.step = [owned] { return owned->run->step(true); };
+  }
   return contender;
 }
 

@@ -21,8 +21,10 @@ namespace rnntune::tuner {
 struct Setting {
   std::shared_ptr<Device> device;
   std::shared_ptr<const Case> which;
+  std::shared_ptr<Clock> own_clock = nullptr;  // of the device; null: the machine's
 
   const Problem& problem() const { return which->problem; }
+  Clock& clock() const { return own_clock ? *own_clock : steady_clock(); }
 };
 
 struct Contender {
@@ -33,7 +35,7 @@ struct Contender {
   Config config;                   // of ours; variant empty: a library
   Validation validation;
   PlanSizes sizes;
-  Step step;  // owns all it runs on
+  Step step;  // of the setting's clock; owns all it runs on
 };
 
 // The plan of a config, having passed validation. Null when it failed; the record says how, and in

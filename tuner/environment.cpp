@@ -36,13 +36,15 @@ std::string operating_system(const utsname& kernel) {
 
 }  // namespace
 
-Environment environment() {
+Environment environment(const Clock& clock) {
   utsname kernel{};
   uname(&kernel);
-  return {{"compiler", compiler()},
-          {"library", version()},
-          {"os", operating_system(kernel)},
-          {"kernel", kernel.release}};
+  Environment environment{{"compiler", compiler()},
+                          {"library", version()},
+                          {"os", operating_system(kernel)},
+                          {"kernel", kernel.release}};
+  if (const std::string timer = clock.source(); !timer.empty()) environment["timer"] = timer;
+  return environment;
 }
 
 std::string utc_now() {

@@ -5,10 +5,12 @@
 #include <string>
 
 #include "database.hpp"
+#include "tuner/measure.hpp"
 
 namespace rnntune::tuner {
 
-Environment environment();  // compiler, library, os, kernel
-std::string utc_now();      // 2026-11-30T10:00:00Z
+// Compiler, library, os, kernel; "timer" where the clock is not the machine's own.
+Environment environment(const Clock& clock);
+std::string utc_now();  // 2026-11-30T10:00:00Z
 
 }  // namespace rnntune::tuner

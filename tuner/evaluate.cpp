@@ -41,7 +41,7 @@ Record evaluate(const Setting& setting, const Attempt& attempt, const EvaluatePo
   if (!contender) return record;
   const double start = steady_clock().now_us();
   const Step step = until(deadline, contender->step);
-  judge_time(record, measure(step, policy.measure, steady_clock()), policy.floor_us);
+  judge_time(record, measure(step, policy.measure, setting.clock()), policy.floor_us);
   record.measure_us = steady_clock().now_us() - start;
   return record;
 }

@@ -37,7 +37,7 @@ class Stopwatch {
   Status calibrate() {
     for (;; steps_ *= 2) {
       const double start = clock_.now_us();
-      if (Status status = repeat(steps_); !status.ok()) return status;
+      if (const Result<double> time = run(); !time.ok()) return time.error();
       if (clock_.now_us() - start >= policy_.min_sample_us) return {};
       if (steps_ >= kMostStepsPerSample) return {};
     }
@@ -61,15 +61,14 @@ class Stopwatch {
   // Time of a step in microseconds.
   Result<double> sample() {
     const double cpu_start = clock_.cpu_us();
-    const double start = clock_.now_us();
-    if (Status status = repeat(steps_); !status.ok()) return status.error();
-    const double time = clock_.now_us() - start;
+    const Result<double> time = run();
+    if (!time.ok()) return time;
     cpu_us_ = (clock_.cpu_us() - cpu_start) / steps_;
-    if (!(time > 0)) {
+    if (!(*time > 0)) {
       return Error{ErrorCode::internal, "timer resolution: " + std::to_string(steps_) +
                                             " steps took no measurable time"};
     }
-    return time / steps_;
+    return *time / steps_;
   }
 
   Status repeat(int times) {
@@ -83,6 +82,15 @@ class Stopwatch {
   double cpu_us() const { return cpu_us_; }  // per step, of the last sample
 
  private:
+  // Time of all steps of a sample.
+  Result<double> run() {
+    if (Status status = clock_.begin_sample(); !status.ok()) return status.error();
+    const Status status = repeat(steps_);
+    const Result<double> time = clock_.end_sample();  // also after a step that failed
+    if (!status.ok()) return status.error();
+    return time;
+  }
+
   static bool steady(const std::vector<double>& times) {
     if (times.size() < 4) return false;
     const double fastest = *std::min_element(times.begin(), times.end());
@@ -148,6 +156,11 @@ Status round(std::vector<Stopwatch>& watches, Comparison& comparison) {
   return {};
 }
 
+void start_over(Timing& timing) {
+  timing.samples_us.clear();
+  timing.cpu_us.clear();
+}
+
 void summarize_all(Comparison& comparison) {
   for (std::size_t i = 0; i < comparison.timings.size(); ++i) {
     Timing& timing = comparison.timings[i];
@@ -157,6 +170,13 @@ void summarize_all(Comparison& comparison) {
 }
 
 }  // namespace
+
+Status Clock::begin_sample() {
+  begun_us_ = now_us();
+  return {};
+}
+
+Result<double> Clock::end_sample() { return now_us() - begun_us_; }
 
 Clock& steady_clock() {
   static SteadyClock clock;
@@ -184,9 +204,11 @@ Result<Timing> measure(const Step& step, const MeasurePolicy& policy, Clock& clo
   if (Status status = watch.warm_up(); !status.ok()) return status.error();
   Timing timing;
   timing.steps_per_sample = watch.steps();
-  for (;;) {
+  for (int source = clock.source_changes();;) {
     const Result<double> time = watch.sample();
     if (!time.ok()) return time.error();
+    if (source != clock.source_changes()) start_over(timing);
+    source = clock.source_changes();
     timing.samples_us.push_back(*time);
     timing.cpu_us.push_back(watch.cpu_us());
     timing.summary = summarize(timing.samples_us);
@@ -212,7 +234,13 @@ Result<Comparison> measure_interleaved(std::span<const Step> contenders,
   comparison.ratios.resize(contenders.size());
   const double budget_us = policy.budget_us * static_cast<double>(contenders.size());
   for (int rounds = 1;; ++rounds) {
+    const int source = clock.source_changes();
     if (Status status = round(watches, comparison); !status.ok()) return status.error();
+    if (source != clock.source_changes()) {  // within the round: its times do not compare either
+      for (Timing& timing : comparison.timings) start_over(timing);
+      rounds = 0;
+      continue;
+    }
     summarize_all(comparison);
     const double spent = clock.now_us() - start;
     if (rounds < policy.min_samples) continue;

@@ -19,6 +19,21 @@ class Clock {
   virtual ~Clock() = default;
   virtual double now_us() = 0;  // monotonic
   virtual double cpu_us() = 0;  // spent by all threads of the process
+
+  // A sample is what the calling thread does between these two calls; end_sample says how long it
+  // took, by now_us() unless a device knows better.
+  virtual Status begin_sample();
+  virtual Result<double> end_sample();
+  // Whether end_sample waits for what was queued on the device, so that a step need not.
+  virtual bool completes_steps() const { return false; }
+
+  // What times the samples, for records: empty where it is now_us().
+  virtual std::string source() const { return {}; }
+  // Changes when the source does: samples from then on are not to be mixed with earlier ones.
+  virtual int source_changes() const { return 0; }
+
+ private:
+  double begun_us_ = 0;
 };
 
 // The machine's monotonic clock.
@@ -54,7 +69,8 @@ struct Timing {
   std::string note(double target) const;
 };
 
-// A step runs once and is complete when it returns; an error ends the measurement.
+// A step runs once and is complete when it returns, or when the sample of a clock ends that
+// completes steps; an error ends the measurement.
 using Step = std::function<Status()>;
 
 // Fails when a step fails, and when the clock cannot resolve the step ("timer resolution").

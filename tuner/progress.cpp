@@ -60,7 +60,7 @@ void Progress::clear() {
 }
 
 void Progress::say(const std::string& line) {
-  if (quiet_) return;
+  if (quiet_ || line.empty()) return;
   clear();
   std::fprintf(stderr, "%s\n", line.c_str());
 }

@@ -16,7 +16,7 @@ class Progress {
   void show(const std::string& label, double done, const std::string& detail);
   void clear();
 
-  // A line that stays, to stderr, above the progress; nothing when quiet.
+  // A line that stays, to stderr, above the progress; nothing when quiet or empty.
   void say(const std::string& line);
 
  private:

@@ -90,6 +90,7 @@ Session::Session(const Options& options, const StrategyRow& strategy)
       strategy_(strategy),
       device_(open_device(options)),
       against_(contender_names(options.against, device_->info())),
+      clock_(value_or_throw(open_clock(device_))),
       journal_(open_files(options, device_->info())),
       limits_(limits_of(device_->info())),
       progress_(options.quiet) {}
@@ -98,7 +99,7 @@ void Session::run(const std::vector<NamedProblem>& problems,
                   const std::function<void(const Tuned&)>& done) {
   SessionHeader header;
   header.device = device_->info();
-  header.environment = environment();
+  header.environment = environment(*clock_);
   header.seed = options_.seed;
   header.strategy = strategy_.name;
   header.budget_s = std::isfinite(options_.budget_s) ? options_.budget_s : 0;
@@ -106,10 +107,12 @@ void Session::run(const std::vector<NamedProblem>& problems,
     header.problems.emplace_back(named.name, to_string(named.problem));
   }
   journal_.write(header);
+  progress_.say(news_.read(*clock_));
   for (const NamedProblem& named : problems) {
     if (interrupted()) return;
     const Tuned tuned = tune(named);
     progress_.clear();
+    progress_.say(news_.read(*clock_));
     done(tuned);
   }
 }
@@ -132,7 +135,7 @@ Tuned Session::tune(const NamedProblem& named) {
 Search Session::begin(const NamedProblem& named) {
   const double start_us = steady_clock().now_us();
   progress_.show(named.name, 0, "computing the reference");
-  Setting setting{device_, cases_.get(named.problem, options_.seed)};
+  Setting setting{device_, cases_.get(named.problem, options_.seed), clock_};
   auto space = std::make_unique<Space>(named.problem, device_->info());
   auto strategy = strategy_.make(*space, options_.seed);
   Search search;
@@ -235,7 +238,7 @@ void Session::rerun(const Search& search, const std::vector<const Record*>& orde
   const std::vector<Contender> configs = finalists(search, order);
   const std::vector<Contender> others = opponents(search);
   if (configs.empty()) return;
-  const auto result = race(configs, others, final_policy(options_.budget_s), steady_clock());
+  const auto result = race(configs, others, final_policy(options_.budget_s), *clock_);
   if (!result.ok()) return progress_.say(search.named.name + ": " + result.error().message);
   const Comparison& times = result->comparison;
   final.config = configs[result->winner].config;
@@ -291,7 +294,7 @@ void Session::save(const Search& search, const Final& final) {
   entry.validation = *record.validation;
   entry.against = final.against;
   entry.tied = final.tied;
-  entry.environment = environment();
+  entry.environment = environment(*clock_);
   entry.seed = options_.seed;
   entry.budget_s = std::isfinite(options_.budget_s) ? options_.budget_s : 0;
   entry.evaluations = final.evaluations;

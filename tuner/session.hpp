@@ -13,6 +13,7 @@
 
 #include "space.hpp"
 #include "tuner/evaluate.hpp"
+#include "tuner/gpu_clock.hpp"
 #include "tuner/journal.hpp"
 #include "tuner/options.hpp"
 #include "tuner/progress.hpp"
@@ -73,6 +74,8 @@ class Session {
   const StrategyRow& strategy_;
   std::shared_ptr<Device> device_;
   const std::vector<std::string> against_;
+  std::shared_ptr<Clock> clock_;
+  SourceNews news_;
   Journal journal_;
   MachineLimits limits_;
   bool limits_checked_ = false;  // measured again in this session

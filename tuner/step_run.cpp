@@ -168,7 +168,7 @@ Status StepRun::backward_weights() {
                                 nullptr);
 }
 
-Status StepRun::step(bool zero_gradients) {
+Status StepRun::queue(bool zero_gradients) {
   if (zero_gradients) {
     for (Tensor& tensor : tensors_) {
       if (!tensor.gradient) continue;
@@ -179,7 +179,11 @@ Status StepRun::step(bool zero_gradients) {
   if (Status status = pack(); !status.ok()) return status;
   if (Status status = forward(Mode::training); !status.ok()) return status;
   if (Status status = backward_data(); !status.ok()) return status;
-  if (Status status = backward_weights(); !status.ok()) return status;
+  return backward_weights();
+}
+
+Status StepRun::step(bool zero_gradients) {
+  if (Status status = queue(zero_gradients); !status.ok()) return status;
   return device_->synchronize();
 }
 

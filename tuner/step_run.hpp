@@ -31,8 +31,10 @@ class StepRun {
   // starts from the value of its name, else from zero.
   Status reset(const std::map<std::string, float>& gradient_starts = {});
 
-  // A whole training step, complete on return. Gradients are zeroed first when `zero_gradients`:
+  // A whole training step, queued on the device. Gradients are zeroed first when `zero_gradients`:
   // the timed step, since a training user pays for that.
+  Status queue(bool zero_gradients);
+  // The same, complete on return.
   Status step(bool zero_gradients);
   Status pack();
   Status forward(Mode mode);
