@@ -178,15 +178,17 @@ TEST(Measure, WarmsUpUntilSteady) {
   EXPECT_NEAR(timing->summary.median, 1000, 2);
 }
 
-TEST(Measure, AConfigThatCannotWinIsDroppedAfterThreeSamples) {
+TEST(Measure, AConfigThatCannotWinIsDroppedEarly) {
   Simulation simulation;
   MeasurePolicy policy;
   policy.best_us = 1000;
-  const auto far = measure(simulation.step(1600, 0.01), policy, simulation.clock);
-  ASSERT_TRUE(far.ok());
-  EXPECT_EQ(far->stop, Stop::raced);
-  EXPECT_EQ(far->summary.samples, 3);
-  const auto slower = measure(simulation.step(1300, 0.05), policy, simulation.clock);
+  for (const auto& [time_us, samples] : {std::pair{2100, 1}, {1600, 2}, {1350, 3}}) {
+    const auto far = measure(simulation.step(time_us, 0.01), policy, simulation.clock);
+    ASSERT_TRUE(far.ok());
+    EXPECT_EQ(far->stop, Stop::raced);
+    EXPECT_EQ(far->summary.samples, samples);
+  }
+  const auto slower = measure(simulation.step(1200, 0.05), policy, simulation.clock);
   ASSERT_TRUE(slower.ok());
   EXPECT_EQ(slower->stop, Stop::raced);
   EXPECT_EQ(slower->summary.samples, 6);

@@ -5,12 +5,12 @@
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <iterator>
 
 namespace rnntune::tuner {
 namespace {
 
 constexpr int kMostStepsPerSample = 1 << 16;
-constexpr int kRaceSamples = 3;
 constexpr double kLongStepUs = 50e3;   // longer steps find their own caches after a few percent
 constexpr double kWarmupShare = 0.25;  // of the budget, at most
 
@@ -106,10 +106,10 @@ class Stopwatch {
 };
 
 bool lost_race(const Timing& timing, const MeasurePolicy& policy) {
-  const int count = static_cast<int>(timing.samples_us.size());
-  if (count == kRaceSamples) {
+  const std::size_t count = timing.samples_us.size();
+  if (count <= std::size(kFarSlower)) {
     return *std::min_element(timing.samples_us.begin(), timing.samples_us.end()) >
-           kFarSlower * policy.best_us;
+           kFarSlower[count - 1] * policy.best_us;
   }
   const auto& interval = timing.summary.interval;
   return interval && interval->low > kClearlySlower * policy.best_us;

@@ -49,12 +49,12 @@ struct MeasurePolicy {
   double budget_us = 2e6;      // of one contender, warm-up included
   double min_sample_us = 200;  // a shorter step is repeated within a sample
   double warmup_us = 30e3;     // warm up at least this long, or two steps
-  // The best median so far. A contender is dropped when its first three samples are all above
-  // kFarSlower times this, or when its interval lies above kClearlySlower times this: it cannot
-  // win, and its exact time is not worth the budget.
+  // The best median so far. A contender is dropped when its first samples are all above kFarSlower
+  // times this, or when its interval lies above kClearlySlower times this: it cannot win, and its
+  // exact time is not worth the budget.
   double best_us = std::numeric_limits<double>::infinity();
 };
-inline constexpr double kFarSlower = 1.5;
+inline constexpr double kFarSlower[] = {2, 1.5, 1.25};  // after one, two, three samples
 inline constexpr double kClearlySlower = 1.1;
 
 struct Timing {
