@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -59,6 +61,50 @@ TEST_P(StrategyTest, IsNotCompleteBeforeTheEnd) {
 TEST_P(StrategyTest, TheSeedDecidesTheOrder) {
   EXPECT_EQ(proposals(1, 20), proposals(1, 20));
   EXPECT_NE(proposals(1, 20), proposals(2, 20));
+}
+
+TEST(Local, ClimbsOneParameterAtATimeFromTheBestSeed) {
+  const DeviceInfo device = (*open_device("cpu", {.threads = 2, .isa = {}}))->info();
+  const Space space(*parse_problem("lstm:T35,B20,I64,H64"), device);
+  // The farther from the target, the slower: a landscape without local optima.
+  const Config target = *space.built_in();
+  const auto distance = [&](const Config& config) {
+    if (config.variant != target.variant) return 100.0;
+    double differing = 1;
+    for (const auto& [name, value] : target.params) differing += config.get(name) != value;
+    return differing;
+  };
+  Config seed = target;
+  space.each([&](const Config& config) {
+    if (config.variant == target.variant && distance(config) > distance(seed)) seed = config;
+    return true;
+  });
+  const auto strategy = find_strategy("local")->make(space, 1);
+  strategy->observe(seed, distance(seed));
+  double best = distance(seed);
+  ASSERT_GE(best, 5);
+  int evaluations = 0;
+  for (; best > 1; ++evaluations) {
+    const auto config = strategy->propose();
+    ASSERT_TRUE(config);
+    const double time = distance(*config);
+    EXPECT_LE(time, best + 1) << "not a neighbour: " << to_string(*config);
+    strategy->observe(*config, time);
+    best = std::min(best, time);
+  }
+  EXPECT_LT(evaluations, space.count() / 8);
+}
+
+TEST(Local, AConfigThatFailedIsNoCentre) {
+  const DeviceInfo device = (*open_device("cpu", {.threads = 2, .isa = {}}))->info();
+  const Space space(*parse_problem("lstm:T3,B2,I4,H5"), device);
+  const auto strategy = find_strategy("local")->make(space, 1);
+  std::set<std::string> seen;
+  while (const auto config = strategy->propose()) {
+    EXPECT_TRUE(seen.insert(to_string(*config)).second);
+    strategy->observe(*config, std::numeric_limits<double>::infinity());
+  }
+  EXPECT_EQ(static_cast<std::int64_t>(seen.size()), space.count());
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, StrategyTest,

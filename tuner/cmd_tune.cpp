@@ -92,7 +92,7 @@ const Command kTune{
     "tune", "Find the fastest config of each problem and keep it in the database",
     [](CLI::App& app) -> Run {
       auto options = std::make_shared<Options>();
-      auto strategy = std::make_shared<std::string>("exhaustive");
+      auto strategy = std::make_shared<std::string>("local");
       add_device_options(app, *options);
       add_problem_options(app, *options);
       add_db_option(app, *options);

@@ -21,10 +21,13 @@ Config draw_from(const Space::Branch& branch, Random& random) {
 std::optional<Config> Sampler::draw(const std::vector<const Space::Branch*>& branches) {
   for (int draws = 0; draws < kDrawsInVain && !branches.empty(); ++draws) {
     Config config = draw_from(*branches[random_.below(branches.size())], random_);
-    if (!space_.why_not(config).empty()) continue;
-    if (seen_.insert(to_string(config)).second) return config;
+    if (take(config)) return config;
   }
   return std::nullopt;
+}
+
+bool Sampler::take(const Config& config) {
+  return space_.why_not(config).empty() && seen_.insert(to_string(config)).second;
 }
 
 std::vector<const Space::Branch*> usable_branches(const Space& space) {

@@ -22,6 +22,9 @@ class Sampler {
   // was not drawn before; none after too many draws in vain.
   std::optional<Config> draw(const std::vector<const Space::Branch*>& branches);
 
+  // Takes this config as if it had been drawn; false where it is not of the space or was taken.
+  bool take(const Config& config);
+
  private:
   const Space& space_;
   Random random_;

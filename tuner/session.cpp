@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lookup.hpp"
-#include "paths.hpp"
 #include "reports/format.hpp"
 #include "tuner/command.hpp"
 #include "tuner/database_write.hpp"
 #include "tuner/environment.hpp"
 #include "tuner/finalists.hpp"
 #include "tuner/interrupt.hpp"
+#include "tuner/seeds.hpp"
 
 namespace rnntune::tuner {
 namespace {
@@ -119,8 +118,11 @@ void Session::run(const std::vector<NamedProblem>& problems,
 
 Tuned Session::tune(const NamedProblem& named) {
   Search search = begin(named);
-  for (const Config& config : seeds(search)) {
-    if (!interrupted()) try_config(search, config);
+  for (const Config& config : seeds(named.problem, device_->info(), *search.space, options_.db)) {
+    // The first one is tried whatever it costs, so that there is a result.
+    if (!interrupted() && (search.records.empty() || within_budget(search))) {
+      try_config(search, config);
+    }
   }
   while (within_budget(search)) {
     const std::optional<Config> config = search.strategy->propose();
@@ -145,21 +147,6 @@ Search Session::begin(const NamedProblem& named) {
   search.strategy = std::move(strategy);
   search.start_us = start_us;
   return search;
-}
-
-// What is tried before the strategy is asked, so that there always is a result: what the databases
-// say, and the built-in config of each variant.
-std::vector<Config> Session::seeds(const Search& search) const {
-  const Problem& problem = search.named.problem;
-  const DeviceInfo& info = device_->info();
-  std::vector<Config> configs;
-  const auto known =
-      lookup(problem, info, {options_.db}, default_databases(), kernels_of(*search.space, info));
-  if (known.ok()) configs.push_back(known->config);
-  for (const Space::Branch& branch : search.space->branches()) {
-    if (branch.why_not.empty()) configs.push_back(branch.variant->built_in(problem, info));
-  }
-  return configs;
 }
 
 bool Session::within_budget(const Search& search) const {

@@ -58,7 +58,6 @@ class Session {
  private:
   Tuned tune(const NamedProblem& named);
   Search begin(const NamedProblem& named);
-  std::vector<Config> seeds(const Search& search) const;
   bool within_budget(const Search& search) const;
   void try_config(Search& search, const Config& config);
   Record record_of(Search& search, const Attempt& attempt);

@@ -6,10 +6,11 @@
 namespace rnntune::tuner {
 
 extern const StrategyRow kExhaustive;
+extern const StrategyRow kLocal;
 extern const StrategyRow kRandom;
 
 std::span<const StrategyRow* const> strategies() {
-  static constexpr std::array table{&kExhaustive, &kRandom};
+  static constexpr std::array table{&kLocal, &kRandom, &kExhaustive};
   return table;
 }
 
