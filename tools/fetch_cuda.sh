@@ -9,8 +9,8 @@
 # FOLDER: by default ~/.local/share/rnntune ($XDG_DATA_HOME), where rnntune looks by itself; for
 #         another one set RNNTUNE_CUDA_WHEELS=FOLDER when running it
 #
-# Needs Python 3 with pip, 1.1 GB of download and 1.7 GB of disk. Nothing outside FOLDER/nvidia is
-# touched, and that only when everything has arrived.
+# Needs Python 3 with pip, 1.1 GB of download and up to 2.2 GB of disk. Nothing outside
+# FOLDER/nvidia is touched, and that only when everything has arrived.
 set -eu
 
 usage() {
