@@ -31,9 +31,11 @@ class Opponent {
  public:
   virtual ~Opponent() = default;
   virtual std::string name() const = 0;                           // "onednn"
+  virtual bool on_device() const { return false; }                // else it runs on the host
   virtual std::string version() const = 0;                        // "3.13.1 (TBB)"
   virtual std::string why_not(const Problem& problem) const = 0;  // empty when it can
-  // expected: what the inputs give. A library with several ways passes over those that differ.
+  // expected: what the inputs give. A library with several ways passes over those that differ;
+  // `internal` where one did and none was right.
   virtual Result<std::unique_ptr<OpponentRun>> prepare(const Problem& problem, const Inputs& inputs,
                                                        const Outputs<double>& expected,
                                                        int threads) = 0;

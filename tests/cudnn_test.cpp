@@ -244,6 +244,22 @@ TEST_F(CudnnTest, WhereAllAreRefusedThereIsNoOpponent) {
   EXPECT_THAT(error, Not(HasSubstr("\n")));
 }
 
+TEST_F(CudnnTest, WhereAllDifferFromTheReferenceItIsAFault) {
+  const Problem p = parse_problem("lstm:L2,T3,B2,I4,H5,f32").value();
+  const Inputs inputs = make_inputs(p, 1);
+  const auto code_of = [&] {
+    auto opponent = make_opponent(fake_.table(), device_).value();
+    return opponent->prepare(p, inputs, oracle_step(p, inputs), 1).error().code;
+  };
+  for (const Algorithm& algorithm : algorithms()) {
+    fake_.refusals[algorithm.algo] = {"cudnnRNNForward", CUDNN_STATUS_NOT_SUPPORTED};
+  }
+  EXPECT_EQ(code_of(), ErrorCode::unsupported);
+  fake_.refusals.erase(CUDNN_RNN_ALGO_STANDARD);
+  fake_.errors[CUDNN_RNN_ALGO_STANDARD] = 0.01f;
+  EXPECT_EQ(code_of(), ErrorCode::internal);
+}
+
 TEST_F(CudnnTest, EveryCallThatFailsIsNamed) {
   for (const char* call :
        {"cudnnCreate", "cudnnSetStream", "cudnnCreateTensorDescriptor",

@@ -39,6 +39,7 @@ struct Cases {
 // What the configs of one variant came to.
 struct Line {
   std::string variant;
+  bool ours = true;     // else of a library
   std::string why_not;  // the variant cannot compute the problem
   int configs = 0;
   int failures = 0;
@@ -122,6 +123,7 @@ class Verification {
     }
     progress_.show(named.name, 0, "computing the reference");
     const Cases cases(device_, named.problem, options_.seed);
+    ask_library(named, cases.full);
     if (!options_.config.empty()) return pinned(named, space, cases);
     for (const Space::Branch& branch : space.branches()) {
       if (interrupted()) return;
@@ -132,6 +134,31 @@ class Verification {
       const Line line = check_all(named, cases, sampled(space, branch, cases, options_));
       report(named, line, cases.full.which->reference);
     }
+  }
+
+  // The GPU's own library as second reference: its results are held against the first one.
+  void ask_library(const NamedProblem& named, const Setting& setting) {
+    if (device_->info().backend != "cuda" || interrupted()) return;
+    progress_.show(named.name, 0, "asking cudnn");
+    std::vector<std::string> notes;
+    const Result<Contender> library = find_contender(setting, "cudnn", notes);
+    if (!library.ok()) {
+      const std::string& why = library.error().message;
+      if (library.error().code != ErrorCode::internal) {
+        return progress_.say(named.name + ": no second reference: " + why);
+      }
+      ++failures_;
+      progress_.clear();
+      std::fprintf(stderr, "FAILED %s: %s differs from the second reference: %s\n",
+                   named.name.c_str(), setting.which->reference.c_str(), why.c_str());
+      return;
+    }
+    Line line;
+    line.ours = false;
+    line.variant = "cudnn " + library->version + " " + library->algorithm;
+    line.configs = 1;
+    line.worst = library->validation;
+    report(named, line, setting.which->reference);
   }
 
   void pinned(const NamedProblem& named, const Space& space, const Cases& cases) {
@@ -165,7 +192,7 @@ class Verification {
 
   void report(const NamedProblem& named, const Line& line, const std::string& reference = {}) {
     failures_ += line.failures;
-    checked_ += line.configs;
+    checked_ += line.ours ? line.configs : 0;
     progress_.clear();
     if (options_.json) {
       Json json = {
