@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "reports/assets.hpp"
+#include "reports/counters.hpp"
 #include "reports/format.hpp"
 #include "reports/table.hpp"
 
@@ -162,6 +163,15 @@ std::string section_html(std::string_view title, const Table& table) {
   return table.rows.empty() ? "" : tag("h3", "", title) + table_html(table, false);
 }
 
+std::string counters_html(const Report& report) {
+  const Table table = counters_table(report);
+  if (table.rows.empty()) return "";
+  return tag("h3", "", "GPU counters") +
+         tag("p", "",
+             "Counted by the hardware over one step, in passes of their own after all timing.") +
+         table_html(table, true);
+}
+
 std::string tied_html(const Report& report) {
   std::string items;
   for (const ProblemReport& problem : report.problems) {
@@ -220,6 +230,7 @@ std::string html_page(const Report& report) {
                  {"notes", notes_html(report)},
                  {"summary", table_html(summary_table(report), true)},
                  {"tied", tied_html(report)},
+                 {"counters", counters_html(report)},
                  {"failures", section_html("What failed", failure_table(report))},
                  {"limits", section_html("Measured limits", limits_table(report))},
                  {"environment", table_html(environment_table(report), false)},

@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "reports/counters.hpp"
 #include "reports/format.hpp"
 #include "reports/table.hpp"
 
@@ -65,7 +66,7 @@ std::string means(const Report& report) {
 }
 
 std::string legend(const Table& table) {
-  std::string text = "\n## What the columns mean\n\n";
+  std::string text;
   for (const Column& column : table.columns) {
     if (!column.help.empty())
       text += "- " + escaped(column.title) + ": " + escaped(column.help) + "\n";
@@ -83,10 +84,13 @@ std::string markdown_page(const Report& report) {
   if (!report.notes.empty()) text += "\n";
   for (const std::string& note : report.notes) text += "> " + escaped(note) + "\n";
   text += section("Summary", summary);
+  const Table counters = counters_table(report);
+  text += section("GPU counters", counters);
   text += section("What failed", failure_table(report));
   text += section("Measured limits", limits_table(report));
   text += section("Environment", environment_table(report));
-  return text + legend(summary);
+  text += "\n## What the columns mean\n\n" + legend(summary);
+  return counters.rows.empty() ? text : text + legend(counters);
 }
 
 }  // namespace rnntune::reports

@@ -57,6 +57,17 @@ struct Roofline {
   std::string limit;     // "compute" or "bandwidth"
 };
 
+// Hardware counters of a GPU over one step.
+struct GpuCounters {
+  std::string contender;  // whose step: "rnntune", "cudnn"
+  std::string chip;
+  std::optional<double> dram_read_bytes, dram_write_bytes, l2_bytes;
+  std::optional<double> dram_throughput, tensor_pipe, fma_pipe;  // fractions of the peak
+  std::optional<double> occupancy;                     // fraction of the warps there may be
+  std::vector<std::pair<std::string, double>> stalls;  // why warps wait: share of their time,
+                                                       // largest first
+};
+
 struct ProblemReport {
   std::string name;
   std::string problem;  // problem string
@@ -75,6 +86,7 @@ struct ProblemReport {
   std::optional<std::int64_t> workspace_bytes;
   std::optional<std::int64_t> reserve_bytes;
   std::optional<std::int64_t> packed_bytes;
+  std::vector<GpuCounters> counters;
   std::vector<std::string> tied;  // configs that cannot be told apart from the best
   std::vector<Attempt> attempts;
   std::int64_t evaluations = 0;

@@ -11,6 +11,7 @@
 
 #include "device/shared_library.hpp"
 #include "tuner/cupti_counters.hpp"
+#include "tuner/step_counters.hpp"
 
 namespace rnntune::tuner {
 namespace {
@@ -270,6 +271,26 @@ TEST(CountStep, EveryFailureIsToldAndLeavesNothingBehind) {
     EXPECT_EQ(count("host") - (failing == std::string("host")), count("end host"));
     EXPECT_EQ(count("start") - (failing == std::string("start")), count("stop"));
   }
+}
+
+TEST(CountStep, ARefusalIsOneLineThatSaysWhatHelps) {
+  Fake fake;
+  fake.failing = "enable";
+  fake.failure = CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
+  int steps = 0;
+  StepCounting counting(
+      [&](const Probe& step) { return count_step(fake.driver(), fake.cupti(), 0, step); },
+      rnntune::open_device("cpu").value(),
+      std::shared_ptr<Clock>(std::shared_ptr<void>(), &steady_clock()));
+  const std::vector<CountedStep> counted{{"rnntune", [&] { return ++steps, Status(); }}};
+  EXPECT_THAT(counting.count(counted), IsEmpty());
+  EXPECT_EQ(counting.news(),
+            "no GPU counters: cuptiRangeProfilerEnable: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES; the "
+            "administrator must permit it: NVreg_RestrictProfilingToAdminUsers=0, or "
+            "CAP_SYS_ADMIN");
+  EXPECT_EQ(steps, 0);
+  fake.failing.clear();
+  EXPECT_THAT(counting.count(counted), IsEmpty()) << "refused once, not asked again";
 }
 
 TEST(CountStep, AFailedStepAndEndlessPassesAreErrors) {

@@ -101,13 +101,14 @@ class FakeGpu : public gpu::GpuDevice {
 
 class GpuClockTest : public testing::Test {
  protected:
-  std::unique_ptr<GpuClock> opened(Result<std::unique_ptr<ActivityTrace>> trace) {
-    auto clock = GpuClock::open(device, std::move(trace));
+  std::unique_ptr<GpuClock> opened(GpuClock::OpenTrace open_trace) {
+    auto clock = GpuClock::open(device, std::move(open_trace));
     if (!clock.ok()) ADD_FAILURE() << clock.error().message;
     return clock.ok() ? std::move(clock.value()) : nullptr;
   }
-  Result<std::unique_ptr<ActivityTrace>> trace() {
-    return open_activity_trace(cupti.table(), GraphDetail::whole, probe_of(device));
+  GpuClock::OpenTrace trace() {
+    return
+        [this] { return open_activity_trace(cupti.table(), GraphDetail::whole, probe_of(device)); };
   }
   double sample(GpuClock& clock) {
     if (!clock.begin_sample().ok()) ADD_FAILURE();
@@ -130,7 +131,7 @@ TEST_F(GpuClockTest, RecordsTimeFromTheFirstStartToTheLastEnd) {
 }
 
 TEST_F(GpuClockTest, EventsTimeAllBetweenThem) {
-  const auto clock = opened(unsupported("no libcupti.so.13"));
+  const auto clock = opened([] { return unsupported("no libcupti.so.13"); });
   EXPECT_EQ(clock->source(), "CUDA events (no libcupti.so.13)");
   EXPECT_NEAR(sample(*clock), 175, 1e-3);
   // Complete before it begins and before it is read.
@@ -201,6 +202,29 @@ TEST_F(GpuClockTest, AMeasurementHoldsSamplesOfOneSourceOnly) {
     EXPECT_GE(timing.samples_us.size(), 10u);
     for (const double time : timing.samples_us) EXPECT_NEAR(time, 320, 1e-3);
   }
+}
+
+TEST_F(GpuClockTest, LendsTheProfilerAndTakesItBack) {
+  const auto clock = opened(trace());
+  EXPECT_NEAR(sample(*clock), 155, 1e-3);
+  clock->set_aside([&] {
+    EXPECT_TRUE(cupti.enabled.empty());  // counters need it for themselves
+    device->kernel(20, 1000);
+  });
+  EXPECT_FALSE(cupti.enabled.empty());
+  EXPECT_NEAR(sample(*clock), 155, 1e-3);
+  EXPECT_EQ(clock->source(), "CUPTI activity records");
+  EXPECT_EQ(clock->source_changes(), 0);
+
+  clock->set_aside([&] {
+    cupti.refused = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+    cupti.enable_result = CUPTI_ERROR_NOT_INITIALIZED;
+  });
+  EXPECT_THAT(clock->source(), HasSubstr("CUPTI_ERROR_NOT_INITIALIZED"));
+  EXPECT_EQ(clock->source_changes(), 1);
+  EXPECT_NEAR(sample(*clock), 175, 1e-3);
+  clock->set_aside([] {});  // by events there is nothing to lend, and nothing comes back
+  EXPECT_EQ(clock->source_changes(), 1);
 }
 
 TEST_F(GpuClockTest, AFaultOfTheQueuedWorkEndsTheMeasurement) {

@@ -29,6 +29,8 @@ DEVICE = {"backend": "cpu", "name": "a CPU", "architecture": "x86_64/avx512", "k
           "properties": {"vendor": "v"}}
 AGAINST = {"opponent": "onednn", "version": "2.6.3", "algorithm": "ref:any", "time_us": TIME,
            "ratio": {"median": 1.2, "low": 1.18, "high": 1.22}}
+COUNTERS = {"contender": "cudnn", "chip": "GH100", "passes": 5,
+            "values": {"dram_read_bytes": 1e9, "tensor_pipe_percent": 0}}
 STAMP = "2026-11-30T10:00:00Z"
 PROBLEM = "lstm:L1,T2,B3,I4,H5,f32"
 SIZES = {"workspace_bytes": 1, "reserve_bytes": 2, "packed_bytes": 3}
@@ -54,14 +56,17 @@ VALID = {
         OUTCOME,
         {**OUTCOME, "time_us": {"median": 1e6, "samples": 3, "stop": "budget"}},
         {"type": "final", "problem": PROBLEM, "config": CONFIG, "time_us": TIME, "tied": [],
-         "against": [AGAINST], "evaluations": 120, "space": 480, "complete": True}],
+         "against": [AGAINST], "counters": [COUNTERS],
+         "notes": {"cudnn": ["persist_static packed: refused"]},
+         "evaluations": 120, "space": 480, "complete": True}],
     "database": [{"format": "rnntune-database", "version": 1, "devices": [
         {"device": DEVICE, "environments": [{"compiler": "c"}], "entries": [ENTRY]}]}],
     "results": [{"context": {"date": STAMP, "rnntune_device": "{}", "rnntune_environment": "{}",
                              "rnntune_library": "0.1.0"},
                  "benchmarks": [
                      {"name": "a/rnntune", "run_name": "a/rnntune", "run_type": "iteration",
-                      "real_time": 1.5, "time_unit": "us", "gflops": 3.0, "label": "{}"},
+                      "real_time": 1.5, "time_unit": "us", "gflops": 3.0, "gpu_l2_bytes": 1e9,
+                      "label": "{}"},
                      {"name": "a/onednn", "run_name": "a/onednn", "run_type": "iteration",
                       "error_occurred": True, "error_message": "not found"}]}],
     "limits": [{"format": "rnntune-limits", "version": 1, "device": "k", "time": STAMP, "limits": [
@@ -80,13 +85,17 @@ BROKEN = {
                        (2, ["time_us", "median"], 0), (2, ["validation"], None),
                        (2, ["outcome"], "crashed"), (2, ["config", "params", "chunk"], 4),
                        (3, ["time_us", "samples"], None),
-                       (4, ["tied"], None), (4, ["against", 0, "ratio"], None)],
+                       (4, ["tied"], None), (4, ["against", 0, "ratio"], None),
+                       (4, ["counters"], []), (4, ["counters", 0, "chip"], None),
+                       (4, ["counters", 0, "values", "l2_bytes"], "many"),
+                       (4, ["notes", "cudnn"], "refused")],
     "database": [(0, ["format"], "other"), (0, ["devices", 0, "device", "key"], None),
                  (0, ["devices", 0, "entries", 0, "time_us", "low"], -1),
                  (0, ["devices", 0, "entries", 0, "validation"], None),
                  (0, ["devices", 0, "entries", 0, "environment"], "x")],
     "results": [(0, ["context", "rnntune_device"], None), (0, ["benchmarks", 0, "name"], "a"),
                 (0, ["benchmarks", 0, "real_time"], None),
+                (0, ["benchmarks", 0, "gpu_l2_bytes"], "many"),
                 (0, ["benchmarks", 1, "error_message"], None)],
     "limits": [(0, ["limits"], []), (0, ["limits", 0, "fma_peak_f32_gflops"], 0),
                (0, ["limits", 0, "read_bandwidth", 0, "gbytes_per_s"], None)],

@@ -34,6 +34,9 @@ std::string label(const BenchRow& row) {
   if (!contender.version.empty()) json["version"] = contender.version;
   json["algorithm"] = contender.algorithm;
   if (!contender.notes.empty()) json["notes"] = contender.notes;
+  if (row.counters) {
+    json["gpu"] = {{"chip", row.counters->chip}, {"passes", row.counters->passes}};
+  }
   json["stop"] = to_string(row.timing.stop);
   return dump(json);
 }
@@ -55,6 +58,9 @@ benchmark::UserCounters counters(const BenchRow& row, double peak_gflops) {
   if (!contender.config.variant.empty()) {
     counters["workspace_bytes"] = static_cast<double>(contender.sizes.workspace);
     counters["reserve_bytes"] = static_cast<double>(contender.sizes.reserve);
+  }
+  if (row.counters) {
+    for (const auto& [name, value] : row.counters->values) counters[kGpuPrefix + name] = value;
   }
   return counters;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,9 @@
 
 namespace rnntune::tuner {
 
+// Before the name of a GPU counter in a row of the results: "gpu_dram_read_bytes".
+inline const std::string kGpuPrefix = "gpu_";
+
 // One contender of one problem.
 struct BenchRow {
   std::string problem_name;
@@ -21,6 +25,7 @@ struct BenchRow {
   Timing timing;
   Summary ratio;     // its time over ours
   std::string rung;  // how our config was found: "exact", "given", ...; empty: not ours
+  std::optional<StepCounters> counters = std::nullopt;
 };
 
 // peak_gflops: of the device's threads; 0 where unknown.

@@ -11,6 +11,7 @@
 
 #include "lookup.hpp"
 #include "paths.hpp"
+#include "reports/counters.hpp"
 #include "reports/format.hpp"
 #include "tuner/bench_results.hpp"
 #include "tuner/command.hpp"
@@ -79,6 +80,7 @@ class Bench {
         device_(open_device(options)),
         against_(contender_names(options.against, device_->info())),
         clock_(value_or_throw(open_clock(device_))),
+        counting_(open_counting(device_, clock_, options.counters)),
         progress_(options.quiet),
         table_(options.json ? stderr : stdout) {
     if (!options.out.empty()) require_writable("--out", options.out);
@@ -158,6 +160,8 @@ class Bench {
     progress_.say(news_.read(*clock_));
     progress_.clear();
     if (!result.ok()) throw std::runtime_error(named.name + ": " + result.error().message);
+    const std::vector<StepCounters> counters = count(contenders);
+    progress_.say(counting_.news());
     std::fprintf(table_, "%s: %s\n", named.name.c_str(), to_string(named.problem).c_str());
     for (std::size_t i = 0; i < contenders.size(); ++i) {
       // The row outlives the problem; what the step owns may be large.
@@ -165,12 +169,27 @@ class Bench {
       rows_.push_back({named.name, named.problem, contenders[i], result->timings[i],
                        result->ratios[i], i == 0 ? rung : ""});
       std::fprintf(table_, "%s\n", table_line(rows_.back()).c_str());
+      for (const StepCounters& one : counters) {
+        if (one.contender == contenders[i].name) rows_.back().counters = one;
+      }
+    }
+    for (const StepCounters& one : counters) {
+      std::fprintf(table_, "  %s\n", reports::counters_line(to_report(one)).c_str());
     }
     if (result->stop != Stop::converged) {
       std::fprintf(table_, "  stopped by %s before every ratio was known to 1%%\n",
                    to_string(result->stop));
     }
     std::fflush(table_);
+  }
+
+  // After all timing of the problem, so that it can disturb none.
+  std::vector<StepCounters> count(const std::vector<Contender>& contenders) {
+    std::vector<CountedStep> steps;
+    for (const Contender& contender : contenders) {
+      if (contender.on_device) steps.push_back({contender.name, contender.step});
+    }
+    return counting_.count(steps);
   }
 
   void fail(const NamedProblem& named, const Setting& setting, const Config& config,
@@ -199,6 +218,7 @@ class Bench {
   const std::vector<std::string> against_;
   std::shared_ptr<Clock> clock_;
   SourceNews news_;
+  StepCounting counting_;
   CaseCache cases_;
   Progress progress_;
   std::FILE* table_;
@@ -218,6 +238,7 @@ const Command kBench{
       add_db_option(app, *options);
       add_against_option(app, *options);
       add_budget_option(app, *options);
+      add_counters_option(app, *options);
       app.add_option("--config", options->config, "time this config, not the database's");
       app.add_option("--out", options->out, "write Google Benchmark JSON to this file");
       add_seed_option(app, *options);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 
+#include "reports/counters.hpp"
 #include "reports/format.hpp"
 #include "tuner/command.hpp"
 #include "tuner/interrupt.hpp"
@@ -43,6 +44,9 @@ void print(const Tuned& tuned) {
                 against.ratio.low, against.ratio.high, against.opponent.c_str(),
                 against.version.empty() ? "" : " ", against.version.c_str(),
                 against.algorithm.c_str(), reports::format_time(against.time_us.median).c_str());
+  }
+  for (const StepCounters& counters : final.counters) {
+    std::printf("  %s\n", reports::counters_line(to_report(counters)).c_str());
   }
   std::printf("  %lld of %lld configs tried%s, %lld of them earlier, %lld failed, %zu tied\n",
               static_cast<long long>(final.evaluations), static_cast<long long>(final.space),
@@ -99,6 +103,7 @@ const Command kTune{
       add_journal_option(app, *options);
       add_against_option(app, *options);
       add_search_options(app, *options);
+      add_counters_option(app, *options);
       app.add_option("--strategy", *strategy, strategy_help())->capture_default_str();
       add_seed_option(app, *options);
       add_output_options(app, *options);

@@ -156,6 +156,7 @@ Result<Contender> prepare_opponent(const Setting& setting, const std::shared_ptr
     contender.algorithm += ", threads " + std::to_string(threads);
   }
   contender.notes = run->notes();
+  contender.on_device = library->on_device() || setting.device->info().backend == "cpu";
   contender.validation = {setting.which->reference, worst.error, worst.bound, worst.tensor};
   // The library itself must outlive what it made.
   contender.step = [library, run, which = setting.which] { return run->step(); };

@@ -35,7 +35,8 @@ struct Contender {
   Config config;                   // of ours; variant empty: a library
   Validation validation;
   PlanSizes sizes;
-  Step step;  // of the setting's clock; owns all it runs on
+  bool on_device = true;  // its work is the setting's device's, not the host's
+  Step step;              // of the setting's clock; owns all it runs on
 };
 
 // The plan of a config, having passed validation. Null when it failed; the record says how, and in

@@ -10,13 +10,14 @@
 namespace rnntune::tuner {
 
 Result<std::unique_ptr<GpuClock>> GpuClock::open(std::shared_ptr<Device> device,
-                                                 Result<std::unique_ptr<ActivityTrace>> trace) {
-  std::unique_ptr<GpuClock> clock(new GpuClock(std::move(device)));
+                                                 OpenTrace open_trace) {
+  std::unique_ptr<GpuClock> clock(new GpuClock(std::move(device), std::move(open_trace)));
   for (gpu::Event* const event : {&clock->from_, &clock->to_}) {
     const Result<gpu::Event> created = clock->gpu().create_event();
     if (!created.ok()) return created.error();
     *event = *created;
   }
+  Result<std::unique_ptr<ActivityTrace>> trace = clock->open_trace_();
   if (trace.ok()) {
     clock->trace_ = std::move(trace.value());
     clock->source_ = "CUPTI activity records";
@@ -64,6 +65,20 @@ Result<double> GpuClock::end_sample() {
   return gpu().elapsed_us(from_, to_);
 }
 
+void GpuClock::set_aside(const std::function<void()>& body) {
+  const bool traced = trace_ != nullptr;
+  trace_.reset();
+  body();
+  if (!traced) return;
+  Result<std::unique_ptr<ActivityTrace>> trace = open_trace_();
+  if (trace.ok()) {
+    trace_ = std::move(trace.value());
+  } else {
+    use_events(trace.error().message);
+    ++changes_;
+  }
+}
+
 std::string SourceNews::read(const Clock& clock) {
   if (clock.source() == told_) return {};
   told_ = clock.source();
@@ -86,9 +101,10 @@ Result<std::shared_ptr<Clock>> open_clock(std::shared_ptr<Device> device) {
   if (device->info().backend != "cuda") {
     return std::shared_ptr<Clock>(std::shared_ptr<Clock>(), &steady_clock());
   }
-  auto trace = open_activity_trace(cuda_library_folders(data_folder()), GraphDetail::whole,
-                                   probe_of(device));
-  Result<std::unique_ptr<GpuClock>> clock = GpuClock::open(std::move(device), std::move(trace));
+  Result<std::unique_ptr<GpuClock>> clock = GpuClock::open(device, [device] {
+    return open_activity_trace(cuda_library_folders(data_folder()), GraphDetail::whole,
+                               probe_of(device));
+  });
   if (!clock.ok()) return clock.error();
   return std::shared_ptr<Clock>(std::move(clock.value()));
 }

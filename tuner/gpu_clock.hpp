@@ -3,6 +3,7 @@
 // are not to be had, by events of the stream that steps are queued on.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "device/gpu.hpp"
@@ -16,9 +17,10 @@ namespace rnntune::tuner {
 // Samples must be of the thread that opened the clock.
 class GpuClock : public Clock {
  public:
-  // `trace`: or the reason why there is none.
+  // A trace, or the reason why there is none.
+  using OpenTrace = std::function<Result<std::unique_ptr<ActivityTrace>>()>;
   static Result<std::unique_ptr<GpuClock>> open(std::shared_ptr<Device> device,
-                                                Result<std::unique_ptr<ActivityTrace>> trace);
+                                                OpenTrace open_trace);
   ~GpuClock() override;
   GpuClock(const GpuClock&) = delete;
 
@@ -32,13 +34,17 @@ class GpuClock : public Clock {
   // "CUPTI activity records", or "CUDA events (why not by records)".
   std::string source() const override { return source_; }
   int source_changes() const override { return changes_; }
+  // Closes the trace meanwhile. Where it does not open again, later samples are by events.
+  void set_aside(const std::function<void()>& body) override;
 
  private:
-  explicit GpuClock(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  GpuClock(std::shared_ptr<Device> device, OpenTrace open_trace)
+      : device_(std::move(device)), open_trace_(std::move(open_trace)) {}
   gpu::GpuDevice& gpu() const { return gpu::gpu(*device_); }
   void use_events(const std::string& why);
 
   std::shared_ptr<Device> device_;
+  OpenTrace open_trace_;
   std::unique_ptr<ActivityTrace> trace_;  // null: by events
   gpu::Event from_ = nullptr, to_ = nullptr;
   std::string source_;

@@ -104,6 +104,12 @@ void add_search_options(CLI::App& app, Options& options) {
       ->check(kPositiveSeconds);
 }
 
+void add_counters_option(CLI::App& app, Options& options) {
+  app.add_flag_callback(
+      "--no-counters", [&options] { options.counters = false; },
+      "do not count memory traffic, occupancy and stalls of a GPU after timing");
+}
+
 void add_seed_option(CLI::App& app, Options& options) {
   app.add_option("--seed", options.seed, "of inputs and of the search order")
       ->capture_default_str();

@@ -32,6 +32,7 @@ struct Options {
   std::int64_t evaluations = 0;       // per problem; 0: no limit
   double timeout_s = 60;              // per evaluation
   std::uint64_t seed = 1;
+  bool counters = true;  // of the GPU
   bool json = false;
   bool quiet = false;
 };
@@ -43,6 +44,7 @@ void add_journal_option(CLI::App& app, Options& options);   // --journal
 void add_against_option(CLI::App& app, Options& options);   // --against
 void add_search_options(CLI::App& app, Options& options);   // --budget --evaluations --timeout
 void add_budget_option(CLI::App& app, Options& options);    // --budget
+void add_counters_option(CLI::App& app, Options& options);  // --no-counters
 void add_seed_option(CLI::App& app, Options& options);      // --seed
 void add_output_options(CLI::App& app, Options& options);   // --json --quiet
 

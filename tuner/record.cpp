@@ -104,6 +104,10 @@ Json to_json(const Final& final) {
   for (const Config& config : final.tied) json["tied"].push_back(encode(config));
   json["against"] = Json::array();
   for (const Against& against : final.against) json["against"].push_back(encode(against));
+  for (const StepCounters& counters : final.counters) {
+    json["counters"].push_back(to_json(counters));
+  }
+  for (const auto& [opponent, notes] : final.notes) json["notes"][opponent] = notes;
   json["evaluations"] = final.evaluations;
   json["space"] = final.space;
   json["complete"] = final.complete;
@@ -161,6 +165,17 @@ std::string from_json(const Json& json, Final& final) {
   for (const Json& against : get_or(json, "against", Json::array())) {
     std::string why = decode(against, final.against.emplace_back());
     if (!why.empty()) return ".against" + why;
+  }
+  for (const Json& counters : get_or(json, "counters", Json::array())) {
+    std::string why = from_json(counters, final.counters.emplace_back());
+    if (!why.empty()) return ".counters" + why;
+  }
+  const Json notes_of = get_or(json, "notes", Json::object());
+  for (const auto& [opponent, notes] : notes_of.items()) {
+    final.notes.emplace_back(opponent, std::vector<std::string>());
+    for (const Json& note : notes) {
+      if (note.is_string()) final.notes.back().second.push_back(note);
+    }
   }
   final.evaluations = get_or<std::int64_t>(json, "evaluations", 0);
   final.space = get_or<std::int64_t>(json, "space", 0);

@@ -6,12 +6,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "codec.hpp"
 #include "database.hpp"
 #include "tuner/measure.hpp"
 #include "tuner/statistics.hpp"
+#include "tuner/step_counters.hpp"
 
 namespace rnntune::tuner {
 
@@ -60,6 +62,9 @@ struct Final {
   TimeUs time_us;
   std::vector<Config> tied;
   std::vector<Against> against;
+  std::vector<StepCounters> counters;  // of the winner as "rnntune", and of opponents
+  // By opponent: what else it tried, and why its other ways, or all of them, cannot take part.
+  std::vector<std::pair<std::string, std::vector<std::string>>> notes;
   std::int64_t evaluations = 0;
   std::int64_t space = 0;
   bool complete = false;

@@ -25,7 +25,9 @@ void set_time(reports::ProblemReport& report, const TimeUs& time) {
   report.stop = time.stop;
 }
 
+// Counters are of the config they were counted with.
 void set_config(reports::ProblemReport& report, const Config& config) {
+  if (report.config != to_string(config)) report.counters.clear();
   report.config = to_string(config);
   report.variant = config.variant;
   report.threads = static_cast<int>(config.get_int("threads", 0));
@@ -65,6 +67,7 @@ void add_journal(reports::ProblemReport& report, const JournalView& journal) {
     set_time(report, final.time_us);
     set_tied(report, final.tied);
     set_against(report, final.against);
+    for (const StepCounters& one : final.counters) report.counters.push_back(to_report(one));
     report.evaluations = final.evaluations;
     report.space = final.space;
     report.complete = final.complete;
@@ -101,8 +104,10 @@ void add_entry(reports::ProblemReport& report, const DeviceRecord& device) {
 // A bench run times our config and its contenders anew; its rows replace the tuner's.
 void add_results(reports::ProblemReport& report, const ResultsView& results) {
   std::vector<reports::Opponent> against;
+  std::vector<reports::GpuCounters> counters;
   for (const ResultRow& row : results.rows) {
     if (row.problem != report.problem || !row.error.empty()) continue;
+    if (row.counters) counters.push_back(to_report(*row.counters));
     if (row.contender == "rnntune") {
       set_time(report, row.time_us);
       const Result<Config> config = parse_config(row.config);
@@ -114,6 +119,7 @@ void add_results(reports::ProblemReport& report, const ResultsView& results) {
     }
   }
   if (!against.empty()) report.against = against;
+  if (!counters.empty()) report.counters = counters;
 }
 
 void add_figures(reports::ProblemReport& report, const std::optional<MachineLimits>& limits) {

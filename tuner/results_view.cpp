@@ -7,6 +7,7 @@
 #include <map>
 #include <sstream>
 
+#include "tuner/bench_results.hpp"
 #include "tuner/record.hpp"
 #include "tuner/statistics.hpp"
 
@@ -46,6 +47,21 @@ std::string config_text(const Json& label) {
   return text_of(label, "config");
 }
 
+// What the GPU counted, from the fields of a row and from its label.
+std::optional<StepCounters> counters_of(const Json& benchmark, const Json& label,
+                                        const std::string& contender) {
+  if (!label.contains("gpu") || !label["gpu"].is_object()) return std::nullopt;
+  Json json = {{"contender", contender}, {"chip", text_of(label["gpu"], "chip")}};
+  json["passes"] = label["gpu"].value("passes", Json());
+  json["values"] = Json::object();
+  for (const auto& [field, value] : benchmark.items()) {
+    if (field.starts_with(kGpuPrefix)) json["values"][field.substr(kGpuPrefix.size())] = value;
+  }
+  StepCounters counters;
+  if (!from_json(json, counters).empty()) return std::nullopt;
+  return counters;
+}
+
 void fill_row(const Json& benchmark, ResultRow& row) {
   const Json label = nested(benchmark, "label");
   if (row.problem.empty()) row.problem = text_of(label, "problem");
@@ -58,6 +74,7 @@ void fill_row(const Json& benchmark, ResultRow& row) {
   }
   const Ratio ratio{number_of(benchmark, "ratio"), number_of(benchmark, "ratio_low"),
                     number_of(benchmark, "ratio_high")};
+  if (!row.counters) row.counters = counters_of(benchmark, label, row.contender);
   if (!row.ratio && ratio.median > 0) row.ratio = ratio;
 }
 

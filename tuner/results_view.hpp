@@ -23,6 +23,7 @@ struct ResultRow {
   std::string error;  // empty: it ran
   TimeUs time_us;     // low, high NaN for fewer than six repetitions
   std::optional<Ratio> ratio;
+  std::optional<StepCounters> counters = std::nullopt;
 };
 
 struct ResultsView {

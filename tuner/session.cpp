@@ -90,6 +90,7 @@ Session::Session(const Options& options, const StrategyRow& strategy)
       device_(open_device(options)),
       against_(contender_names(options.against, device_->info())),
       clock_(value_or_throw(open_clock(device_))),
+      counting_(open_counting(device_, clock_, options.counters)),
       journal_(open_files(options, device_->info())),
       limits_(limits_of(device_->info())),
       progress_(options.quiet) {}
@@ -223,7 +224,7 @@ std::optional<Final> Session::decide(Search& search) {
 void Session::rerun(const Search& search, const std::vector<const Record*>& order, Final& final) {
   progress_.show(search.named.name, kSearchShare, "finalists and opponents");
   const std::vector<Contender> configs = finalists(search, order);
-  const std::vector<Contender> others = opponents(search);
+  const std::vector<Contender> others = opponents(search, final);
   if (configs.empty()) return;
   const auto result = race(configs, others, final_policy(options_.budget_s), *clock_);
   if (!result.ok()) return progress_.say(search.named.name + ": " + result.error().message);
@@ -235,6 +236,18 @@ void Session::rerun(const Search& search, const std::vector<const Record*>& orde
     const std::size_t place = configs.size() + i;
     final.against.push_back(to_against(others[i], times.timings[place], times.ratios[place]));
   }
+  progress_.say(news_.read(*clock_));
+  final.counters = count(configs[result->winner], others);
+  progress_.say(counting_.news());
+}
+
+std::vector<StepCounters> Session::count(const Contender& winner,
+                                         const std::vector<Contender>& others) {
+  std::vector<CountedStep> steps{{"rnntune", winner.step}};
+  for (const Contender& other : others) {
+    if (other.on_device) steps.push_back({other.name, other.step});
+  }
+  return counting_.count(steps);
 }
 
 std::vector<Contender> Session::finalists(const Search& search,
@@ -253,16 +266,18 @@ std::vector<Contender> Session::finalists(const Search& search,
   return contenders;
 }
 
-std::vector<Contender> Session::opponents(const Search& search) {
+std::vector<Contender> Session::opponents(const Search& search, Final& final) {
   std::vector<Contender> contenders;
   for (const std::string& name : against_) {
     std::vector<std::string> notes;
     Result<Contender> contender = find_contender(search.setting, name, notes);
     if (contender.ok()) {
       for (const std::string& note : contender->notes) progress_.say(name + ": " + note);
+      if (!contender->notes.empty()) final.notes.emplace_back(name, contender->notes);
       contenders.push_back(std::move(contender.value()));
     } else {
       progress_.say(search.named.name + ": no " + name + ": " + contender.error().message);
+      final.notes.emplace_back(name, std::vector{contender.error().message});
     }
   }
   return contenders;

@@ -65,7 +65,8 @@ class Session {
   std::optional<Final> decide(Search& search);
   void rerun(const Search& search, const std::vector<const Record*>& order, Final& final);
   std::vector<Contender> finalists(const Search& search, const std::vector<const Record*>& order);
-  std::vector<Contender> opponents(const Search& search);
+  std::vector<Contender> opponents(const Search& search, Final& final);
+  std::vector<StepCounters> count(const Contender& winner, const std::vector<Contender>& others);
   void save(const Search& search, const Final& final);
   void show(const Search& search);
 
@@ -75,6 +76,7 @@ class Session {
   const std::vector<std::string> against_;
   std::shared_ptr<Clock> clock_;
   SourceNews news_;
+  StepCounting counting_;
   Journal journal_;
   MachineLimits limits_;
   bool limits_checked_ = false;  // measured again in this session

@@ -35,6 +35,7 @@ class CudaDevice final : public gpu::GpuDevice {
 
   const DeviceInfo& info() const override { return context_->info(); }
   const gpu::Limits& limits() const override { return context_->limits(); }
+  int ordinal() const override { return context_->device(); }
 
   Result<void*> allocate(std::size_t bytes) override {
     CUdeviceptr memory = 0;

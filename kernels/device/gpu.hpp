@@ -78,6 +78,8 @@ struct Limits {
 class GpuDevice : public Device {
  public:
   virtual const Limits& limits() const = 0;
+  // Of a CUDA device as the driver counts.
+  virtual int ordinal() const { return 0; }
 
   // Compiles what is not cached, in parallel, and loads it; in the order asked for. The first
   // failure wins and names the kernel and the compiler's reason.
