@@ -124,6 +124,12 @@ TEST(ReportBuild, FiguresFollowFromTimeFlopsAndLimits) {
   EXPECT_TRUE(report.notes.empty());
 }
 
+TEST(ReportBuild, ACommandNamesTheDeviceThatIsNoCpu) {
+  ReportSources sources = journal_sources(1e6);
+  sources.device.backend = "cuda";
+  EXPECT_THAT(build_report(sources).problems[0].command, HasSubstr(kProblem + " --device cuda "));
+}
+
 TEST(ReportBuild, ATimeBelowTheRooflineIsNoted) {
   EXPECT_THAT(build_report(journal_sources(100)).notes,
               Contains(HasSubstr("ptb_medium is faster than the measured limits allow")));

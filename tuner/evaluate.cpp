@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/evaluate.hpp"
 
+#include "device/gpu.hpp"
 #include "reports/format.hpp"
 
 namespace rnntune::tuner {
@@ -57,6 +58,7 @@ std::string repro_command(const Setting& setting, const Config& config) {
                         to_string(config) + "' --seed " + std::to_string(setting.which->seed) +
                         " --threads " + std::to_string(info.threads);
   if (info.backend != "cpu") command += " --device " + info.backend;
+  if (info.backend == "cuda") command += ":" + std::to_string(gpu::gpu(*setting.device).ordinal());
   if (!info.isa.empty()) command += " --isa " + info.isa.front();
   return command;
 }

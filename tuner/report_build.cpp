@@ -140,8 +140,10 @@ void add_figures(reports::ProblemReport& report, const std::optional<MachineLimi
                      bound.bandwidth_limited ? "bandwidth" : "compute"};
 }
 
-std::string repeat_command(const reports::ProblemReport& report, const std::string& db_path) {
-  std::string command = "rnntune bench --db " + db_path + " --problem " + report.problem;
+std::string repeat_command(const reports::ProblemReport& report, const ReportSources& sources) {
+  std::string command = "rnntune bench --db " + sources.db_path + " --problem " + report.problem;
+  const std::string& backend = sources.device.backend;
+  if (!backend.empty() && backend != "cpu") command += " --device " + backend;
   for (const reports::Opponent& opponent : report.against) {
     command += (&opponent == &report.against.front() ? " --against " : ",") + opponent.name;
   }
@@ -306,7 +308,7 @@ reports::Report build_report(const ReportSources& sources) {
     if (sources.database) add_entry(problem, *sources.database);
     if (sources.results) add_results(problem, *sources.results);
     add_figures(problem, sources.limits);
-    if (!problem.config.empty()) problem.command = repeat_command(problem, sources.db_path);
+    if (!problem.config.empty()) problem.command = repeat_command(problem, sources);
   }
   add_environment(report, sources);
   add_notes(report, sources);
