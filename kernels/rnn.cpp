@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 
+#include "call_memory.hpp"
 #include "choose.hpp"
 #include "plan.hpp"
 #include "space.hpp"
@@ -46,6 +47,7 @@ struct Tensor {
   const char* name;
   const void* data;
   bool required;
+  std::int64_t count = 1;  // elements that the device is asked for
 };
 
 Status check_tensors(std::initializer_list<Tensor> tensors) {
@@ -73,6 +75,16 @@ Status check_layers(const Problem& problem, const char* argument, const Layer* l
                               status.error().message);
   }
   return {};
+}
+
+// The calls, which differ in what they pass.
+enum Kind { kPack, kForward, kBackwardData, kBackwardWeights, kKinds };
+
+// The most arrays of a call: buffers and tensors, and those of a layer.
+constexpr std::int64_t kArrays = 13, kArraysOfLayer = 5;
+
+std::size_t element_bytes(Dtype dtype) {
+  return dtype == Dtype::f16 || dtype == Dtype::bf16 ? 2 : 4;
 }
 
 std::byte* bytes(const Memory& memory) { return static_cast<std::byte*>(memory.data); }
@@ -107,6 +119,7 @@ struct Rnn::State {
   PlanSizes sizes;
   std::array<ReserveRecord, kOutstanding> records;
   std::size_t next_record = 0;
+  std::array<CallMemory, kKinds> memory;
 
   ReserveRecord* find(const void* reserve) {
     const auto at = std::find_if(records.begin(), records.end(), [&](const ReserveRecord& r) {
@@ -133,6 +146,57 @@ struct Rnn::State {
       return invalid_argument("batch must be 1 to B = " + std::to_string(problem.batch) + ", got " +
                               std::to_string(e.batch));
     return e;
+  }
+
+  // Elements of the tensors of a call.
+  TensorCounts counts(Extent e) const {
+    const TensorCounts all = tensor_counts(problem);
+    const std::int64_t rows = problem.time * problem.batch;
+    return {all.x / rows * e.time * e.batch, all.y / rows * e.time * e.batch,
+            all.h / problem.batch * e.batch, all.c / problem.batch * e.batch};
+  }
+
+  Status check_device_memory(Kind kind, std::initializer_list<Tensor> tensors) {
+    for (const Tensor& tensor : tensors) {
+      const auto count = static_cast<std::size_t>(tensor.count) * element_bytes(problem.dtype);
+      const std::string why = memory[kind].why_not(*device, tensor.data, count);
+      if (!why.empty()) return invalid_argument(std::string(tensor.name) + ": " + why);
+    }
+    return {};
+  }
+  Status check_device_memory(Kind kind, const Buffers& buffers, bool reserve) {
+    const struct {
+      const char* name;
+      const void* data;
+      std::size_t bytes;
+    } rows[] = {{"packed", buffers.packed.data, sizes.packed},
+                {"workspace", buffers.workspace.data, sizes.workspace},
+                {"reserve", buffers.reserve.data, reserve ? sizes.reserve : 0}};
+    for (const auto& row : rows) {
+      const std::string why = memory[kind].why_not(*device, row.data, row.bytes);
+      if (!why.empty()) return invalid_argument(std::string(row.name) + ": " + why);
+    }
+    return {};
+  }
+  template <class Layer>
+  Status check_device_memory(Kind kind, const char* argument, const Layer* layers) {
+    const std::int64_t rows = problem.gates() * problem.hidden, out = problem.output();
+    // Of matrices that are factorised the first element is asked for.
+    const bool whole = problem.groups.empty() && problem.rank == 0 && problem.heads == 1;
+    for (std::int64_t i = 0; i < problem.layers * problem.directions; ++i) {
+      const Layer& w = layers[i];
+      const std::int64_t width = problem.layer_input(i / problem.directions);
+      const Status status =
+          check_device_memory(kind, {{"weight_ih", w.weight_ih, false, whole ? rows * width : 1},
+                                     {"weight_hh", w.weight_hh, false, whole ? rows * out : 1},
+                                     {"bias_ih", w.bias_ih, false, rows},
+                                     {"bias_hh", w.bias_hh, false, rows},
+                                     {"weight_hr", w.weight_hr, false, out * problem.hidden}});
+      if (!status)
+        return invalid_argument(std::string(argument) + "[" + std::to_string(i) + "]." +
+                                status.error().message);
+    }
+    return {};
   }
 
   Status check_buffers(const Buffers& buffers, bool reserve) const {
@@ -162,6 +226,10 @@ Result<Rnn> Rnn::create(const Problem& problem, std::shared_ptr<Device> device,
   state->explanation = std::move(*choice);
   state->plan = std::move(*plan);
   state->sizes = state->plan->sizes();
+  const std::int64_t layers = problem.layers * problem.directions;
+  for (CallMemory& memory : state->memory) {
+    memory.resize(static_cast<std::size_t>(kArrays + kArraysOfLayer * layers));
+  }
   return Rnn(std::move(state));
 }
 
@@ -176,6 +244,9 @@ Status Rnn::pack(const LayerWeights* layers, Memory packed, Stream stream) {
   State& s = *state_;
   if (Status status = check_layers(s.problem, "layers", layers); !status) return status;
   if (Status status = check_memory("packed", packed, s.sizes.packed); !status) return status;
+  s.memory[kPack].begin();
+  if (Status status = s.check_device_memory(kPack, {packed, {}, {}}, false); !status) return status;
+  if (Status status = s.check_device_memory(kPack, "layers", layers); !status) return status;
   return s.plan->pack(layers, {bytes(packed), nullptr, nullptr}, stream);
 }
 
@@ -183,15 +254,16 @@ Status Rnn::forward(Mode mode, const Forward& args, const Buffers& buffers, Stre
   State& s = *state_;
   const Result<Extent> extent = s.extent(args);
   if (!extent) return extent.error();
-  const Status tensors = check_tensors({{"x", args.x, true},
-                                        {"y", args.y, true},
-                                        {"h_0", args.h_0, false},
-                                        {"c_0", args.c_0, false},
-                                        {"h_n", args.h_n, false},
-                                        {"c_n", args.c_n, false}});
-  if (!tensors) return tensors;
+  const TensorCounts n = s.counts(*extent);
+  const std::initializer_list<Tensor> tensors = {
+      {"x", args.x, true, n.x},      {"y", args.y, true, n.y},      {"h_0", args.h_0, false, n.h},
+      {"c_0", args.c_0, false, n.c}, {"h_n", args.h_n, false, n.h}, {"c_n", args.c_n, false, n.c}};
+  if (Status status = check_tensors(tensors); !status) return status;
   const bool training = mode == Mode::training;
   if (Status status = s.check_buffers(buffers, training); !status) return status;
+  s.memory[kForward].begin();
+  if (Status status = s.check_device_memory(kForward, tensors); !status) return status;
+  if (Status status = s.check_device_memory(kForward, buffers, training); !status) return status;
   PlanBuffers plan = plan_buffers(buffers);
   if (!training) plan.reserve = nullptr;
   const Status status = s.plan->forward(mode, *extent, args, plan, stream);
@@ -206,17 +278,17 @@ Status Rnn::backward_data(const BackwardData& args, const Buffers& buffers, Stre
   if (record == nullptr || record->phase != ReserveRecord::Phase::forward_done)
     return invalid_argument(
         "backward_data needs the reserve written by a training forward of the same shape, once");
-  const Status tensors = check_tensors({{"x", args.x, true},
-                                        {"y", args.y, true},
-                                        {"dy", args.dy, true},
-                                        {"h_0", args.h_0, false},
-                                        {"c_0", args.c_0, false},
-                                        {"dh_n", args.dh_n, false},
-                                        {"dc_n", args.dc_n, false},
-                                        {"dx", args.dx, false},
-                                        {"dh_0", args.dh_0, false},
-                                        {"dc_0", args.dc_0, false}});
-  if (!tensors) return tensors;
+  const TensorCounts n = s.counts(record->extent);
+  const std::initializer_list<Tensor> tensors = {
+      {"x", args.x, true, n.x},        {"y", args.y, true, n.y},
+      {"dy", args.dy, true, n.y},      {"h_0", args.h_0, false, n.h},
+      {"c_0", args.c_0, false, n.c},   {"dh_n", args.dh_n, false, n.h},
+      {"dc_n", args.dc_n, false, n.c}, {"dx", args.dx, false, n.x},
+      {"dh_0", args.dh_0, false, n.h}, {"dc_0", args.dc_0, false, n.c}};
+  if (Status status = check_tensors(tensors); !status) return status;
+  s.memory[kBackwardData].begin();
+  if (Status status = s.check_device_memory(kBackwardData, tensors); !status) return status;
+  if (Status status = s.check_device_memory(kBackwardData, buffers, true); !status) return status;
   record->phase = ReserveRecord::Phase::none;  // consumed, whatever comes
   const Extent extent = record->extent;
   const Status status = s.plan->backward_data(extent, args, plan_buffers(buffers), stream);
@@ -231,10 +303,18 @@ Status Rnn::backward_weights(const BackwardWeights& args, const Buffers& buffers
   if (record == nullptr || record->phase != ReserveRecord::Phase::data_done)
     return invalid_argument(
         "backward_weights needs the reserve and workspace that backward_data left");
-  const Status tensors =
-      check_tensors({{"x", args.x, true}, {"y", args.y, true}, {"h_0", args.h_0, false}});
-  if (!tensors) return tensors;
+  const TensorCounts n = s.counts(record->extent);
+  const std::initializer_list<Tensor> tensors = {
+      {"x", args.x, true, n.x}, {"y", args.y, true, n.y}, {"h_0", args.h_0, false, n.h}};
+  if (Status status = check_tensors(tensors); !status) return status;
   if (Status status = check_layers(s.problem, "gradients", args.gradients); !status) return status;
+  constexpr Kind kKind = kBackwardWeights;
+  s.memory[kKind].begin();
+  if (Status status = s.check_device_memory(kKind, tensors); !status) return status;
+  if (Status status = s.check_device_memory(kKind, buffers, true); !status) return status;
+  if (Status status = s.check_device_memory(kKind, "gradients", args.gradients); !status) {
+    return status;
+  }
   return s.plan->backward_weights(record->extent, args, plan_buffers(buffers), stream);
 }
 

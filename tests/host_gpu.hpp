@@ -24,7 +24,8 @@ class HostGpu final : public gpu::GpuDevice {
   // What a test looks at, and what it breaks.
   std::map<void*, std::size_t> allocations;
   int streams = 0, events = 0;
-  int contexts = 0;  // entered and not left
+  int contexts = 0;           // entered and not left
+  mutable int questions = 0;  // about memory
   std::size_t memory_bytes = std::size_t(-1);
   std::string broken;  // the call that fails: "to_device"
 
@@ -109,7 +110,11 @@ class HostGpu final : public gpu::GpuDevice {
     --contexts;
     return {};
   }
-  std::string why_not_memory(const void*, std::size_t) const override { return {}; }
+  std::string why_not_memory(const void* memory, std::size_t bytes) const override {
+    ++questions;
+    const auto at = allocations.find(const_cast<void*>(memory));
+    return at != allocations.end() && at->second >= bytes ? "" : "is not memory of the device";
+  }
 
  private:
   using Clock = std::chrono::steady_clock;

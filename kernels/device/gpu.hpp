@@ -124,9 +124,7 @@ class GpuDevice : public Device {
   // Runs calls into a library that works on the GPU of the thread's current context (cuDNN).
   virtual Status with_context(const std::function<void()>& body) { return body(), Status(); }
 
-  // Why the device must not touch this memory: it is not its own (a host pointer), or it ends
-  // before `bytes`. Empty when it may.
-  virtual std::string why_not_memory(const void* memory, std::size_t bytes) const = 0;
+  std::string why_not_memory(const void* memory, std::size_t bytes) const override = 0;
 };
 
 // The device as a GPU; only for devices whose info().backend is "cuda" or "simt".

@@ -72,6 +72,12 @@ class RNNTUNE_EXPORT Device {
   virtual Status synchronize(Stream stream = nullptr) = 0;
   virtual Status gemm(const Gemm& gemm,
                       Stream stream = nullptr) = 0;  // unsupported where no BLAS was found
+
+  // Why the device must not touch this memory: it is not its own (a host pointer), or it ends
+  // before `bytes`. Empty when it may; a CPU may touch everything.
+  virtual std::string why_not_memory(const void* memory, std::size_t bytes) const {
+    return static_cast<void>(memory), static_cast<void>(bytes), std::string();
+  }
 };
 
 struct DeviceOptions {

@@ -11,9 +11,11 @@
 // Gates are ordered i f g o (r z n for GRU), as in PyTorch and cuDNN. LSTM:
 //   i,f,o = sigma(W x + b_ih + R h' + b_hh)   g = tanh(same form)   c = f c' + i g   h = o tanh(c)
 //
-// All memory is the caller's and on the device; every pointer must be aligned to its element. An
-// Rnn may be used by one thread at a time, different ones concurrently. On a device with streams
-// every call is asynchronous on its stream.
+// All memory is the caller's and on the device; every pointer must be aligned to its element. What
+// is not the device's is refused before anything is queued, but memory that the last call of the
+// same kind had in the same place is taken to be still there. An Rnn may be used by one thread at a
+// time, different ones concurrently. On a device with streams every call is asynchronous on its
+// stream.
 #pragma once
 
 #include <cstddef>
