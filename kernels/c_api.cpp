@@ -37,6 +37,7 @@ static_assert(status_of(ErrorCode::out_of_memory) == RNNTUNE_OUT_OF_MEMORY);
 static_assert(status_of(ErrorCode::not_found) == RNNTUNE_NOT_FOUND);
 static_assert(status_of(ErrorCode::bad_file) == RNNTUNE_BAD_FILE);
 static_assert(status_of(ErrorCode::internal) == RNNTUNE_INTERNAL);
+static_assert(status_of(ErrorCode::resource_limit) == RNNTUNE_RESOURCE_LIMIT);
 
 // A fixed array: keeping the message of a failed allocation must not allocate.
 thread_local char last_error[2048];

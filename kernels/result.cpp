@@ -19,6 +19,8 @@ const char* to_string(ErrorCode code) {
       return "bad file";
     case ErrorCode::internal:
       return "internal error";
+    case ErrorCode::resource_limit:
+      return "resource limit";
   }
   return "unknown error";
 }

@@ -35,7 +35,9 @@ void failed(Record& record, Outcome outcome, std::string reason) {
 }
 
 Outcome outcome_of(const Error& error, Outcome otherwise) {
-  return error.code == ErrorCode::out_of_memory ? Outcome::resource_limit : otherwise;
+  const bool lacking =
+      error.code == ErrorCode::out_of_memory || error.code == ErrorCode::resource_limit;
+  return lacking ? Outcome::resource_limit : otherwise;
 }
 
 // Milliseconds matter in the ledger, so every stage is charged to its field.

@@ -21,7 +21,7 @@ enum class Outcome {
   ok,
   rejected,        // by the space
   build_failed,    // the plan could not be made
-  resource_limit,  // it needs more memory than there is
+  resource_limit,  // it needs more memory than there is, or a kernel more of a multiprocessor
   launch_failed,   // a call reported a failure
   timed_out,
   crashed,       // it was in flight when the process died, twice

@@ -7,7 +7,9 @@
 namespace rnntune::cuda {
 namespace {
 
-constexpr std::int64_t kWarp = 32, kRegisterUnit = 256;  // registers go to warps in such pieces
+// A multiprocessor is four parts with a quarter of the registers each; warps take them in such
+// pieces, and each part gets as many of a block's warps as the others.
+constexpr std::int64_t kWarp = 32, kRegisterUnit = 256, kParts = 4;
 constexpr std::int64_t kMostGridY = 65535;
 // What an element of a gate kernel moves anyway. A few bytes are the compiler's price for more
 // resident warps.
@@ -37,8 +39,9 @@ std::string why_not_resources(const gpu::KernelResources& uses, const gpu::Limit
   const std::int64_t warps = (threads + kWarp - 1) / kWarp;
   const std::int64_t of_warp =
       (uses.registers * kWarp + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit;
-  if (warps * of_warp > limits.registers_per_multiprocessor) {
-    return more("registers of a block", warps * of_warp, limits.registers_per_multiprocessor);
+  const std::int64_t of_block = (warps + kParts - 1) / kParts * kParts * of_warp;
+  if (of_block > limits.registers_per_multiprocessor) {
+    return more("registers of a block", of_block, limits.registers_per_multiprocessor);
   }
   const std::int64_t shared = std::int64_t{uses.static_shared_bytes} + shape.shared_bytes;
   if (shared > limits.shared_bytes_per_block) {
@@ -105,7 +108,9 @@ Status LstmPlan::build(std::vector<Wanted> wanted) {
     const KernelPtr& kernel = (*built)[i];
     const std::string why =
         why_not_resources(kernel->resources(), device_->limits(), wanted[i].block);
-    if (!why.empty()) return unsupported(kernel->id().expression + ": " + why);
+    if (!why.empty()) {
+      return Error{ErrorCode::resource_limit, kernel->id().expression + ": " + why};
+    }
     *wanted[i].kernel = kernel;
   }
   return {};

@@ -19,6 +19,7 @@ enum class ErrorCode {
   not_found,         // a file, device or entry that does not exist
   bad_file,          // a file that exists and cannot be used; the message names path and place
   internal,          // a device or run-time failure
+  resource_limit,    // a kernel needs more threads, registers or shared memory than the device has
 };
 
 RNNTUNE_EXPORT const char* to_string(ErrorCode code);

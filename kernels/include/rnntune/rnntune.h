@@ -26,7 +26,8 @@ typedef enum rnntune_status {
   RNNTUNE_OUT_OF_MEMORY = 4,
   RNNTUNE_NOT_FOUND = 5,
   RNNTUNE_BAD_FILE = 6,
-  RNNTUNE_INTERNAL = 7
+  RNNTUNE_INTERNAL = 7,
+  RNNTUNE_RESOURCE_LIMIT = 8
 } rnntune_status;
 
 RNNTUNE_EXPORT const char* rnntune_version(void);
