@@ -43,6 +43,8 @@ struct Variant {
   Config (*built_in)(const Problem&, const DeviceInfo&);
   // Only called with a config that the space accepts.
   Result<std::unique_ptr<Plan>> (*make)(const Problem&, std::shared_ptr<Device>, const Config&);
+  // Whether a config gives the same bits each time; null: all do. Two runs that agree are no proof.
+  bool (*repeatable)(const Config&) = nullptr;
 };
 
 // Names are unique within a back end. What runs on a CUDA device runs on its emulation.

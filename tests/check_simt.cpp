@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "cuda/lstm_plan.hpp"
 #include "simt/device.hpp"
 #include "space.hpp"
 #include "tests/pairwise.hpp"
@@ -281,74 +280,6 @@ TEST(Simt, SaturatesAndKeepsNanInItsSample) {
       EXPECT_NEAR(out->y[i], s * std::tanh(c), 1e-6) << "pre-activation " << x;
     }
   }
-}
-
-TEST(Resources, AreRefusedByNameAndValue) {
-  const gpu::Limits h100{.compute_capability = 90,
-                         .multiprocessors = 132,
-                         .max_threads_per_block = 1024,
-                         .max_threads_per_multiprocessor = 2048,
-                         .registers_per_multiprocessor = 65536,
-                         .shared_bytes_per_block = 227 * 1024,
-                         .shared_bytes_per_multiprocessor = 228 * 1024};
-  const gpu::LaunchShape block{.block = {32, 16}};
-  const auto why = [&](const gpu::KernelResources& uses) {
-    return cuda::why_not_resources(uses, h100, block);
-  };
-  EXPECT_EQ(why({}), "");
-  EXPECT_EQ(why({.registers = 124, .local_bytes = 8, .max_threads = 512}), "");
-  EXPECT_EQ(why({.registers = 124, .max_threads = 448}),
-            "threads of a block: needs 512, at most 448");
-  EXPECT_EQ(why({.registers = 129}), "registers of a block: needs 69632, at most 65536");
-  EXPECT_THAT(why({.static_shared_bytes = 240000}), testing::HasSubstr("at most 232448"));
-  EXPECT_THAT(why({.local_bytes = 400}), testing::HasSubstr("needs 400, at most 56"));
-}
-
-// Forward calls that differ in one thing each: where y is, how many time steps there are, what is
-// wanted. More of them than graphs are kept, and the first one again.
-TEST(Simt, GraphsFollowTheirArguments) {
-  const Walk walk({.seed = seed()});
-  Device& device = *walk.device;
-  const Problem problem = problem_of("lstm:L2,T4,B3,I3,H5,f32");
-  Config config = find_variant("simt", "pointwise")->built_in(problem, device.info());
-  config.set("launch", "graph");
-  const std::unique_ptr<Plan> plan = walk.plan(problem, config);
-  ASSERT_NE(plan, nullptr);
-  const reference::Outputs<double>& expected = case_of(problem).expected;
-  auto run = tuner::StepRun::create(*plan, walk.device, problem, case_of(problem).inputs,
-                                    tuner::Placement::aligned);
-  ASSERT_TRUE(run.ok() && (*run)->reset().ok() && (*run)->pack().ok());
-  constexpr std::size_t kPlaces = 40, kSize = 4 * 3 * 5, kState = 3 * 5;
-  auto* const memory = static_cast<float*>(*device.allocate(kPlaces * kSize * sizeof(float)));
-  auto* const h_n = static_cast<float*>(*device.allocate(2 * kState * sizeof(float)));
-  std::vector<float> y(kPlaces * kSize), last(2 * kState);
-  for (int round = 0; round < 2; ++round) {
-    for (std::size_t i = 0; i < kPlaces; ++i) {
-      const bool wanted = i % 3 == 0;
-      ASSERT_TRUE(device.fill(h_n, 0xff, 2 * kState * sizeof(float)).ok());
-      ASSERT_TRUE(device.fill(memory, 0xff, kPlaces * kSize * sizeof(float)).ok());
-      Forward forward = (*run)->forward_arguments();
-      forward.y = memory + i / 4 * kSize;  // four calls with one place, of 4, 3, 2 and 1 time steps
-      forward.h_n = wanted ? h_n : nullptr;
-      const std::int64_t time = 4 - static_cast<std::int64_t>(i % 4);
-      const Status status =
-          plan->forward(Mode::inference, {time, 3}, forward, (*run)->plan_buffers(), nullptr);
-      ASSERT_TRUE(status.ok()) << status.error().message;
-      ASSERT_TRUE(device.to_host(y.data(), memory, y.size() * sizeof(float)).ok());
-      ASSERT_TRUE(device.to_host(last.data(), h_n, last.size() * sizeof(float)).ok());
-      for (std::size_t at = 0; at < y.size(); ++at) {
-        const std::size_t begin = i / 4 * kSize, steps = static_cast<std::size_t>(time);
-        if (at < begin || at >= begin + steps * kState) {
-          ASSERT_TRUE(std::isnan(y[at])) << "call " << i << " element " << at;
-        } else {
-          ASSERT_NEAR(y[at], expected.y[at - begin], 1e-5) << "call " << i << " element " << at;
-        }
-      }
-      EXPECT_EQ(std::isnan(last.front()), !wanted) << "call " << i;
-    }
-  }
-  device.release(memory);
-  device.release(h_n);
 }
 
 // Counters beyond 16 bits: one time step more than they hold.

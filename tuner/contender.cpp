@@ -206,7 +206,8 @@ std::unique_ptr<Plan> make_valid_plan(const Setting& setting, const Config& conf
   }
   Charge charge(record.validate_us);
   const Verdict verdict = validate(**plan, setting.device, *setting.which);
-  record.repeatable = verdict.repeatable;
+  const auto claims = find_variant(setting.device->info().backend, config.variant)->repeatable;
+  record.repeatable = verdict.repeatable && (claims == nullptr || claims(config));
   if (!verdict.validation.tensor.empty()) record.validation = verdict.validation;
   if (!verdict.ok()) return failed(record, verdict.outcome, verdict.reason), nullptr;
   return std::move(plan.value());

@@ -136,9 +136,9 @@ Status LstmPlan::pack(const LayerWeights* weights, const PlanBuffers& buffers, S
     const Layer& layer = layers_[l];
     queue.copy(layer.weight_ih.in(buffers.packed), weights[l].weight_ih, gates * layer.input);
     queue.copy(layer.weight_hh.in(buffers.packed), weights[l].weight_hh, gates * problem_.hidden);
-    if (weights[l].bias_ih == nullptr) continue;
+    if (problem_.bias == Bias::none) continue;
     float* const bias = layer.bias.in(buffers.packed);
-    if (weights[l].bias_hh == nullptr) {
+    if (problem_.bias == Bias::one) {
       queue.copy(bias, weights[l].bias_ih, gates);
       continue;
     }

@@ -44,7 +44,7 @@ struct SigmoidBackward {
 };
 struct TanhBackward {
   static constexpr bool kB = true, kY = false;
-  __device__ static float of(float a, float b, float) { return fmaf(-a * b, b, a); }
+  __device__ static float of(float a, float b, float) { return a * fmaf(-b, b, 1.0f); }
 };
 
 template <class Operation, int kWidth>

@@ -77,6 +77,8 @@ Config built_in(const Problem& problem, const DeviceInfo&) {
            {"gemm", "0"}}};
 }
 
+bool repeatable(const Config& config) { return config.get("bias_gradient") != "atomic"; }
+
 Result<std::unique_ptr<Plan>> make(const Problem& problem, std::shared_ptr<Device> device,
                                    const Config& config) {
   return PointwisePlan::make(problem, std::static_pointer_cast<gpu::GpuDevice>(std::move(device)),
@@ -116,6 +118,7 @@ const Variant& pointwise_variant() {
                       {"launch", graph_is_small}},
       .built_in = built_in,
       .make = make,
+      .repeatable = repeatable,
   };
   return variant;
 }

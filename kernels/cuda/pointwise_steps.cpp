@@ -298,7 +298,7 @@ void PointwisePlan::weights_layer(Queue& queue, const Chunked& call, const Backw
   };
   add(0, batch, layer_of(args.h_0, l, call.state));
   add(batch, call.rows() - batch, output_of(call, l, args.y));
-  if (to.bias_ih != nullptr) bias_gradient(queue, call, dgates, to);
+  if (problem_.bias != Bias::none) bias_gradient(queue, call, dgates, to);
 }
 
 void PointwisePlan::bias_gradient(Queue& queue, const Chunked& call, const Matrix& dgates,
@@ -311,7 +311,7 @@ void PointwisePlan::bias_gradient(Queue& queue, const Chunked& call, const Matri
   a.rows = thb ? gates : call.rows();
   a.columns = thb ? call.rows() : gates;
   a.db = to.bias_ih;
-  a.db_too = to.bias_hh;
+  a.db_too = problem_.bias == Bias::two ? to.bias_hh : nullptr;
   // By columns x covers the gates, 32 a block, by rows kSumWarps a block; y are the parts.
   gpu::LaunchShape shape = thb ? grid_of(1, (gates + kSumWarps - 1) / kSumWarps * kTile, kSumWarps)
                                : grid_of(1, gates, kSumRows);

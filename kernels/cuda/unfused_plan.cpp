@@ -297,14 +297,14 @@ void UnfusedPlan::run_weights(Queue& queue, const Call& call, const BackwardWeig
       if (h_before) {
         to_weights(queue, batch, hidden, dgates, h_before, {to.weight_hh, hidden, false});
       }
-      if (to.bias_ih == nullptr) continue;
+      if (problem_.bias == Bias::none) continue;
       BiasGradientArguments sums;
       sums.dgates = dgates.data;
       sums.ld = dgates.ld;
       sums.rows = batch;
       sums.columns = 4 * hidden;
       sums.db = to.bias_ih;
-      sums.db_too = to.bias_hh;
+      sums.db_too = problem_.bias == Bias::two ? to.bias_hh : nullptr;
       queue.launch(*kernels_.sums, grid_of(1, 4 * hidden, kSumRows), sums);
     }
   }
