@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Walks every CUDA variant on the emulated device against the oracle: all kernel instances, all
-// pairs of parameter values, edge problems, in random orders of threads, blocks and streams, and in
-// part under the race checker. RNNTUNE_SEED=N draws other configs and orders.
+// pairs of parameter values, edge problems, in order and in three random orders of threads, blocks
+// and streams; and once under the race checker. That nothing is left out is asserted, too.
+// RNNTUNE_SEED=N draws other configs and orders. RNNTUNE_DEVICE=cuda:0 walks on a GPU instead,
+// which has an order of its own and no race checker.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,11 +12,14 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "cuda/instances.hpp"
 #include "simt/device.hpp"
 #include "space.hpp"
+#include "tests/gpu_under_test.hpp"
 #include "tests/pairwise.hpp"
 #include "tuner/step_run.hpp"
 #include "tuner/suite.hpp"
@@ -33,8 +38,7 @@ std::uint64_t seed() {
 }
 
 std::shared_ptr<Device> open(const simt::OpenOptions& options) {
-  const auto device = simt::open_simt(options);
-  return device.ok() ? *device : nullptr;
+  return fixtures::gpu_under_test(options);
 }
 
 Problem problem_of(std::string_view text) {
@@ -62,7 +66,7 @@ struct Walk {
   explicit Walk(const simt::OpenOptions& options) : device(open(options)), order(options.seed) {}
 
   std::unique_ptr<Plan> plan(const Problem& problem, const Config& config) const {
-    const Variant* const variant = find_variant("simt", config.variant);
+    const Variant* const variant = find_variant(device->info().backend, config.variant);
     auto plan = variant->make(problem, device, config);
     EXPECT_TRUE(plan.ok()) << plan.error().message << "; " << what(problem, config, order);
     return plan.ok() ? std::move(*plan) : nullptr;
@@ -81,6 +85,23 @@ struct Walk {
   void validate(const Problem& problem, const Config& config) const {
     validate(problem, config, case_of(problem));
   }
+
+  // On memory as an allocator gives it: vectors of four.
+  void step_aligned(const Problem& problem, const Config& config) const {
+    const std::unique_ptr<Plan> made = plan(problem, config);
+    const tuner::Case& which = case_of(problem);
+    auto run =
+        tuner::StepRun::create(*made, device, problem, which.inputs, tuner::Placement::aligned);
+    ASSERT_TRUE(run.ok());
+    ASSERT_TRUE((*run)->reset().ok());
+    ASSERT_TRUE((*run)->step(true).ok());
+    const auto out = (*run)->outputs();
+    ASSERT_TRUE(out.ok()) << out.error().message << "; " << what(problem, config, order);
+    for (const auto& check : reference::check_outputs(problem, *out, which.expected)) {
+      EXPECT_TRUE(check.ok) << check.tensor << ": " << check.reason << "; "
+                            << what(problem, config, order);
+    }
+  }
 };
 
 // A few configs that hold all pairs of values, for each variant.
@@ -97,8 +118,11 @@ std::vector<Config> cover(const Problem& problem, std::uint64_t draw) {
   return all;
 }
 
+// It has every value of every parameter; chunks of 16 take more than 16 time steps.
+Problem whole_space_problem() { return problem_of("lstm:L2,T18,B3,I5,H8,f32"); }
+
 std::vector<Problem> edge_problems() {
-  const auto suite = tuner::load_suite(std::string(RNNTUNE_SUITES) + "/edge.json");
+  const auto suite = tuner::load_suite(fixtures::suites_folder() + "/edge.json");
   EXPECT_TRUE(suite.ok());
   std::vector<Problem> all;
   for (const tuner::SuiteProblem& row : suite->problems) {
@@ -112,15 +136,51 @@ std::vector<Problem> edge_problems() {
   return all;
 }
 
+// "chunk=4,launch=graph" for each two parameters of a config.
+std::set<std::string> pairs_of(const Config& config) {
+  std::set<std::string> pairs;
+  for (std::size_t i = 0; i < config.params.size(); ++i) {
+    for (std::size_t j = i + 1; j < config.params.size(); ++j) {
+      const auto& [a, x] = config.params[i];
+      const auto& [b, y] = config.params[j];
+      pairs.insert(config.variant + ":" + a + "=" + x + "," + b + "=" + y);
+    }
+  }
+  return pairs;
+}
+
+// Of values of two parameters, whether or not a constraint forbids them together.
+std::size_t count_pairs(const Space::Branch& branch) {
+  std::size_t pairs = 0;
+  for (std::size_t i = 0; i < branch.parameters.size(); ++i) {
+    for (std::size_t j = i + 1; j < branch.parameters.size(); ++j) {
+      pairs += branch.parameters[i].values.size() * branch.parameters[j].values.size();
+    }
+  }
+  return pairs;
+}
+
+// Every pair is in a config of the cover or in none of the space.
 TEST(Cover, LeavesOutOnlyWhatTheSpaceForbids) {
-  const Problem problem = problem_of("lstm:L2,T16,B3,I5,H8,f32");
-  const DeviceInfo info = open({})->info();
-  const Space space(problem, info);
+  const Space space(whole_space_problem(), open({})->info());
   ASSERT_EQ(space.branches().size(), 2u);
-  PairwiseCover pointwise(space, space.branches().front(), 1);
-  EXPECT_LT(pointwise.configs().size(), 40u);
+  const Space::Branch& branch = space.branches().front();
+  PairwiseCover pointwise(space, branch, 1);
+  std::set<std::string> covered;
+  const std::vector<Config> configs = pointwise.configs();
+  for (const Config& config : configs) covered.merge(pairs_of(config));
+  EXPECT_LT(configs.size(), 40u);
   EXPECT_THAT(pointwise.open(),
               testing::UnorderedElementsAre("forward=thb,vector=4", "chunk=0,schedule=wavefront"));
+  EXPECT_EQ(covered.size(), count_pairs(branch) - pointwise.open().size());
+  std::int64_t forbidden = 0;
+  space.each([&](const Config& config) {
+    const bool vector = config.get("forward") == "thb" && config.get("vector") == "4";
+    const bool wavefront = config.get("chunk") == "0" && config.get("schedule") == "wavefront";
+    forbidden += vector || wavefront;
+    return true;
+  });
+  EXPECT_EQ(forbidden, 0);
 }
 
 class OrderTest : public testing::TestWithParam<std::uint64_t> {};
@@ -136,6 +196,19 @@ TEST_P(OrderTest, PairsOfParametersOnEdgeProblems) {
     }
   }
   EXPECT_GT(number, 200u);
+}
+
+TEST_P(OrderTest, AllPairsOfParameters) {
+  const Walk walk({.seed = GetParam()});
+  std::set<std::string> pairs;
+  for (const Config& config : cover(whole_space_problem(), GetParam())) {
+    walk.validate(whole_space_problem(), config);
+    pairs.merge(pairs_of(config));
+  }
+  const Space space(whole_space_problem(), walk.device->info());
+  std::size_t all = 0;
+  for (const Space::Branch& branch : space.branches()) all += count_pairs(branch);
+  EXPECT_EQ(pairs.size(), all - 2) << "the two of Cover are forbidden";
 }
 
 TEST_P(OrderTest, FewerStepsAndSamplesThanTheCapacity) {
@@ -164,35 +237,41 @@ TEST_P(OrderTest, AbsentStates) {
   }
 }
 
-// The kernel instances that were launched, by expression. An entry's call is replaced by one that
-// notes it; entries are found by their kernel.
-struct Noted {
-  simt::KernelEntry entry;
-  bool launched = false;
-};
-std::map<void (*)(), Noted>& noted() {
-  static std::map<void (*)(), Noted> all;
-  return all;
+// The kernel instances that were launched. An entry's call is replaced by one that notes it;
+// entries are found by their kernel.
+std::map<void (*)(), simt::KernelEntry>& real_entries() {
+  static std::map<void (*)(), simt::KernelEntry> entries;
+  return entries;
+}
+std::set<std::string>& launched() {
+  static std::set<std::string> expressions;
+  return expressions;
 }
 
-std::vector<simt::KernelEntry> noting_entries() {
-  std::vector<simt::KernelEntry> entries;
-  for (const simt::KernelEntry& entry : simt::plain_kernels()) {
-    noted()[entry.kernel] = {entry};
-    entries.push_back(entry);
-    entries.back().call = [](void (*kernel)(), const void* arguments) {
-      Noted& one = noted().at(kernel);
-      one.launched = true;
-      one.entry.call(kernel, arguments);
+std::vector<simt::KernelEntry> noting(std::span<const simt::KernelEntry> kernels) {
+  launched().clear();
+  std::vector<simt::KernelEntry> entries(kernels.begin(), kernels.end());
+  for (simt::KernelEntry& entry : entries) {
+    real_entries()[entry.kernel] = entry;
+    entry.call = [](void (*kernel)(), const void* arguments) {
+      const simt::KernelEntry& real = real_entries().at(kernel);
+      launched().insert(real.expression);
+      real.call(kernel, arguments);
     };
   }
   return entries;
 }
 
+std::set<std::string> instances() {
+  std::set<std::string> expressions;
+  for (const gpu::KernelId& id : cuda::kernel_instances()) expressions.insert(id.expression);
+  return expressions;
+}
+
 // What chooses a kernel, in full.
 std::vector<Config> kernel_choices(const Problem& problem, const DeviceInfo& info) {
   std::vector<Config> all{{"unfused", {{"products", "joint"}}}};
-  const Config built_in = find_variant("simt", "pointwise")->built_in(problem, info);
+  const Config built_in = find_variant(info.backend, "pointwise")->built_in(problem, info);
   const Space space(problem, info);
   for (int bits = 0; bits < 64; ++bits) {
     const auto pick = [&](int bit, const char* zero, const char* one) {
@@ -210,40 +289,39 @@ std::vector<Config> kernel_choices(const Problem& problem, const DeviceInfo& inf
   return all;
 }
 
+class RandomOrderTest : public testing::TestWithParam<std::uint64_t> {};
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomOrderTest, testing::Values(1, 2, 3));
+
 // B and H on both sides of a tile's 32.
-TEST(Simt, EveryInstanceComputesWhatTheOracleDoes) {
-  Walk walk({});
-  walk.device = simt::open_simt(simt::OpenOptions{.seed = seed()}, noting_entries());
+TEST_P(RandomOrderTest, EveryInstanceComputesWhatTheOracleDoes) {
+  Walk walk({.seed = seed() * 4 + GetParam()});
+  if (fixtures::emulated()) {
+    walk.device =
+        simt::open_simt(simt::OpenOptions{.seed = walk.order}, noting(simt::plain_kernels()));
+  }
   const Problem problem = problem_of("lstm:L2,T3,B35,I5,H36,f32");
   for (const Config& config : kernel_choices(problem, walk.device->info())) {
     walk.validate(problem, config);
-    // As an allocator gives memory: vectors of four.
-    const std::unique_ptr<Plan> plan = walk.plan(problem, config);
-    const tuner::Case& which = case_of(problem);
-    auto run = tuner::StepRun::create(*plan, walk.device, problem, which.inputs,
-                                      tuner::Placement::aligned);
-    ASSERT_TRUE(run.ok());
-    ASSERT_TRUE((*run)->reset().ok());
-    ASSERT_TRUE((*run)->step(true).ok());
-    const auto out = (*run)->outputs();
-    ASSERT_TRUE(out.ok()) << out.error().message;
-    for (const auto& check : reference::check_outputs(problem, *out, which.expected)) {
-      EXPECT_TRUE(check.ok) << check.tensor << ": " << check.reason << "; "
-                            << what(problem, config, seed());
-    }
+    walk.step_aligned(problem, config);
   }
-  for (const auto& [kernel, one] : noted()) {
-    EXPECT_TRUE(one.launched) << one.entry.expression << " was never launched";
-  }
+  if (!fixtures::emulated()) return;
+  EXPECT_EQ(launched(), instances());
 }
 
 TEST(Simt, RaceChecked) {
-  const Walk walk({.seed = seed(), .checked = true});
-  if (walk.device == nullptr) GTEST_SKIP() << "the race checker is not in this build";
+  Walk walk({.seed = seed(), .checked = true});
+  if (walk.device == nullptr)
+    GTEST_SKIP() << "no race checker on a GPU or under the address sanitizer";
+#if defined(RNNTUNE_SIMT_RACE_CHECKER)
+  walk.device = simt::open_simt(simt::OpenOptions{.seed = seed(), .checked = true},
+                                noting(simt::checked_kernels()));
+#endif
   const Problem small = problem_of("lstm:L2,T3,B34,I3,H36,f32");
   for (const Config& config : kernel_choices(small, walk.device->info())) {
     walk.validate(small, config);
+    if (config.get("vector") == "4") walk.step_aligned(small, config);
   }
+  EXPECT_EQ(launched(), instances());
   const Problem longer = problem_of("lstm:L3,T6,B5,I4,H9,f32");
   for (const Config& config : cover(longer, 0)) walk.validate(longer, config);
 }
@@ -280,23 +358,6 @@ TEST(Simt, SaturatesAndKeepsNanInItsSample) {
       EXPECT_NEAR(out->y[i], s * std::tanh(c), 1e-6) << "pre-activation " << x;
     }
   }
-}
-
-// Counters beyond 16 bits: one time step more than they hold.
-TEST(Simt, LongSequence) {
-  const Walk walk({});
-  const Problem problem = problem_of("lstm:L1,T65537,B1,I1,H4,f32");
-  const DeviceInfo& info = walk.device->info();
-  walk.validate(problem, find_variant("simt", "pointwise")->built_in(problem, info));
-}
-
-TEST(Simt, WideBatch) {
-  const Walk walk({});
-  const Problem problem = problem_of("lstm:L1,T1,B65537,I2,H3,f32");
-  Config config = find_variant("simt", "pointwise")->built_in(problem, walk.device->info());
-  walk.validate(problem, config);
-  for (const char* order : {"forward", "data", "weights"}) config.set(order, "thb");
-  walk.validate(problem, config);
 }
 
 }  // namespace
