@@ -3,7 +3,9 @@
 #define RNNTUNE_DEVICE_TEXT broken_device_text
 #include "broken_bias_gradient.cuh"
 #include "broken_operations.cuh"
+#include "broken_pointwise.cuh"
 #include "broken_pointwise_tile.cuh"
+#include "broken_simt_kernels.cuh"
 #include "simt/registry.hpp"
 
 namespace rnntune::simt {
@@ -14,6 +16,8 @@ std::span<const KernelEntry> broken_kernels() {
       X("bias_gradient.cuh", rnntune::cuda::bias_gradient_tbh<false>),
       X("bias_gradient.cuh", rnntune::cuda::bias_gradient_thb<false>),
       X("operations.cuh", rnntune::cuda::apply<rnntune::cuda::Add>),
+      X("pointwise.cuh", rnntune::cuda::pointwise_forward<1, false>),
+      X("simt_kernels.cuh", rnntune::cuda::ring<rnntune::cuda::Fault::none>),
       X("pointwise_tile.cuh", rnntune::cuda::transpose<float>),
       X("pointwise_tile.cuh", rnntune::cuda::pointwise_forward_tile<true>),
       X("pointwise_tile.cuh", rnntune::cuda::pointwise_backward_tile<true, false, true, false>)};
