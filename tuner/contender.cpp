@@ -19,7 +19,10 @@ using reference::Opponent;
 using reference::OpponentRun;
 
 // Enough to tell the fastest of a few; the exact times come from the interleaved run.
-const MeasurePolicy kScreening{.target = 0.03, .min_samples = 6, .budget_us = 0.3e6};
+const MeasurePolicy kScreening{
+    .target = 0.03, .min_samples = 6, .budget_us = 0.3e6, .race_after = 3};
+const MeasurePolicy kDuel{.target = 0.03, .min_samples = 3, .budget_us = 0.2e6};
+constexpr double kNoMatch = 1.3;  // times the best: more than a busy moment adds
 constexpr std::size_t kScreenedConfigs = 16;
 
 // A plan with its run: what a step of ours owns.
@@ -65,7 +68,9 @@ Result<std::unique_ptr<Plan>> make_plan(const Setting& setting, const Config& co
   return plan;
 }
 
-// Keeps the fastest by a short measurement, one at a time: their memory may be large.
+// Keeps the fastest. Each is timed alone, as long as that shows it far slower than the best so far;
+// else both are timed in turns, since a machine that was busy for a second must not choose. No more
+// than two are alive: their memory may be large.
 class Screening {
  public:
   explicit Screening(Clock& clock) : clock_(clock) {}
@@ -74,12 +79,16 @@ class Screening {
     MeasurePolicy policy = kScreening;
     policy.best_us = best_us_;
     const Result<Timing> timing = measure(contender.step, policy, clock_);
-    if (!timing.ok()) {
-      error_ = timing.error();
-    } else if (timing->summary.median < best_us_) {
-      best_us_ = timing->summary.median;
-      best_ = std::move(contender);
+    if (!timing.ok()) return refuse(timing.error());
+    if (best_) {
+      if (timing->summary.median > kNoMatch * best_us_) return;
+      const Step steps[] = {best_->step, contender.step};
+      const Result<Comparison> duel = measure_interleaved(steps, kDuel, clock_);
+      if (!duel.ok()) return refuse(duel.error());
+      if (duel->ratios[1].median >= 1) return;
     }
+    best_us_ = timing->summary.median;
+    best_ = std::move(contender);
   }
   void refuse(Error error) { error_ = std::move(error); }
 

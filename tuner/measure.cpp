@@ -107,6 +107,7 @@ class Stopwatch {
 
 bool lost_race(const Timing& timing, const MeasurePolicy& policy) {
   const std::size_t count = timing.samples_us.size();
+  if (count < static_cast<std::size_t>(policy.race_after)) return false;
   if (count <= std::size(kFarSlower)) {
     return *std::min_element(timing.samples_us.begin(), timing.samples_us.end()) >
            kFarSlower[count - 1] * policy.best_us;

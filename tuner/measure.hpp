@@ -56,6 +56,7 @@ struct MeasurePolicy {
   // times this, or when its interval lies above kClearlySlower times this: it cannot win, and its
   // exact time is not worth the budget.
   double best_us = std::numeric_limits<double>::infinity();
+  int race_after = 1;  // samples: more of them where a good contender must not be lost to noise
 };
 inline constexpr double kFarSlower[] = {2, 1.5, 1.25};  // after one, two, three samples
 inline constexpr double kClearlySlower = 1.1;
