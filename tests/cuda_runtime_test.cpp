@@ -304,6 +304,7 @@ TEST_F(CudaRuntimeTest, RefusesImpossibleGeometryBeforeTheDriver) {
        "bytes: expected 0 to 231424, got 231425"},
       {{.grid = {1}, .block = {32}}, 4097, "bytes of arguments: expected 1 to 4096, got 4097"},
       {{.grid = {3}, .block = {32}, .cluster = {2}}, 4, "a multiple of the cluster's 2, got 3"},
+      {{.grid = {17}, .block = {32}, .cluster = {17}}, 4, "cluster x: expected 1 to 16, got 17"},
       {{.grid = {265}, .block = {32}, .cooperative = true},
        4,
        "cooperative grid: expected at most 264 blocks (2 on each of 132 multiprocessors), got 265"},
@@ -322,6 +323,26 @@ TEST_F(CudaRuntimeTest, RefusesImpossibleGeometryBeforeTheDriver) {
   const Status status = older->launch(*build(*older), {.grid = {2}, .block = {32}, .cluster = {2}},
                                       arguments.data(), 4, nullptr);
   EXPECT_THAT(status.error().message, HasSubstr("cluster x: expected 1 to 1, got 2"));
+}
+
+TEST_F(CudaRuntimeTest, ClustersOfMoreThanEightAreAskedFor) {
+  const auto device = open();
+  const auto kernel = build(*device);
+  const int before = fake_cuda().count("cuFuncSetAttribute");
+  const int argument = 1;
+  for (const unsigned size : {8u, 16u}) {
+    const gpu::LaunchShape shape{.grid = {16}, .block = {32}, .cluster = {size}};
+    ASSERT_TRUE(device->launch(*kernel, shape, &argument, sizeof argument, nullptr).ok());
+    EXPECT_EQ(fake_cuda().launches.back().cluster[0], size);
+    EXPECT_EQ(fake_cuda().count("cuFuncSetAttribute"), before + int(size / 16));
+  }
+  fake_cuda().clusters = 5;
+  EXPECT_EQ(*device->resident_clusters(*kernel, {.grid = {8}, .block = {32}, .cluster = {8}}), 5);
+  fake_cuda().failures["cuFuncSetAttribute"] = CUDA_ERROR_NOT_SUPPORTED;
+  const auto refused =
+      device->resident_clusters(*kernel, {.grid = {16}, .block = {32}, .cluster = {16}});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::unsupported);
 }
 
 TEST_F(CudaRuntimeTest, StreamsAndEvents) {

@@ -283,6 +283,10 @@ void fill_kernels(CudaDriver& driver) {
     fake_cuda().of_functions[attribute] = value;
     return in_context("cuFuncSetAttribute");
   };
+  driver.cuOccupancyMaxActiveClusters = [](int* clusters, CUfunction, const CUlaunchConfig*) {
+    *clusters = fake_cuda().clusters;
+    return simple("cuOccupancyMaxActiveClusters");
+  };
   driver.cuOccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, CUfunction, int,
                                                           std::size_t) {
     *blocks = fake_cuda().blocks_of_a_multiprocessor;

@@ -55,6 +55,7 @@ struct FakeCuda {
   std::map<std::string, int> failures;               // status by the name of the function
   std::map<CUfunction_attribute, int> of_functions;  // 0 where it is not said
   int blocks_of_a_multiprocessor = 2;
+  int clusters = 8;
   std::string compiler_log = "a log\n";
   std::function<void()> while_compiling;  // called without the lock
   std::vector<int> heuristics;            // a status for each that cuBLASLt finds

@@ -14,6 +14,10 @@ Error absent() {
 }  // namespace
 
 Result<std::shared_ptr<Device>> open_cuda(const OpenOptions&) { return absent(); }
+Result<std::shared_ptr<Device>> open_cuda(const OpenOptions&, std::span<const KernelText>) {
+  return absent();
+}
+std::span<const KernelText> kernel_texts() { return {}; }
 
 Result<std::vector<DeviceInfo>> list_cuda() { return absent(); }
 

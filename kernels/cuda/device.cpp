@@ -86,6 +86,11 @@ class CudaDevice final : public gpu::GpuDevice {
     return static_cast<const CudaKernel&>(kernel).launch(shape, arguments, bytes, native(stream));
   }
 
+  Result<int> resident_clusters(const gpu::Kernel& kernel,
+                                const gpu::LaunchShape& shape) const override {
+    return static_cast<const CudaKernel&>(kernel).resident_clusters(shape);
+  }
+
   Status gemm(const Gemm& gemm, Stream stream) override {
     return gemm_->run(gemm, nullptr, native(stream));
   }
@@ -304,6 +309,11 @@ Result<CudaDriver> this_driver() {
 }  // namespace
 
 Result<std::shared_ptr<Device>> open_cuda(const OpenOptions& options) {
+  return open_cuda(options, kernel_texts());
+}
+
+Result<std::shared_ptr<Device>> open_cuda(const OpenOptions& options,
+                                          std::span<const KernelText> texts) {
   const Result<CudaDriver> driver = this_driver();
   if (!driver.ok()) return driver.error();
   const auto folders = [data = options.data_folder] { return cuda_library_folders(data); };
@@ -311,7 +321,7 @@ Result<std::shared_ptr<Device>> open_cuda(const OpenOptions& options) {
                             .nvrtc = [folders] { return open_nvrtc(folders()); },
                             .cublas = [folders] { return open_cublas(folders()); },
                             .cublas_lt = [folders] { return open_cublas_lt(folders()); }};
-  Result<std::shared_ptr<gpu::GpuDevice>> device = open_cuda(libraries, options, kernel_texts());
+  Result<std::shared_ptr<gpu::GpuDevice>> device = open_cuda(libraries, options, texts);
   if (!device.ok()) return device.error();
   return std::shared_ptr<Device>(std::move(*device));
 }

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "cuda/texts.hpp"
 #include "rnntune/device.hpp"
 
 namespace rnntune::cuda {
@@ -18,6 +20,9 @@ struct OpenOptions {
 
 // No device is an ordinary case: the error says in one line what is missing.
 Result<std::shared_ptr<Device>> open_cuda(const OpenOptions& options);
+// With other kernels than the library's; the texts outlive the device.
+Result<std::shared_ptr<Device>> open_cuda(const OpenOptions& options,
+                                          std::span<const KernelText> texts);
 
 // Every CUDA device there is, without a context on any; at least one, or an error as above.
 Result<std::vector<DeviceInfo>> list_cuda();

@@ -10,6 +10,37 @@ std::string text(const gpu::Extent3& e) {
   return std::to_string(e.x) + " x " + std::to_string(e.y) + " x " + std::to_string(e.z);
 }
 
+// A launch as the driver takes it; not to be copied, since it points into itself.
+struct DriverLaunch {
+  CUlaunchAttribute attributes[2] = {};
+  CUlaunchConfig config = {};
+
+  DriverLaunch(const gpu::LaunchShape& shape, CUstream stream) {
+    config.gridDimX = shape.grid.x;
+    config.gridDimY = shape.grid.y;
+    config.gridDimZ = shape.grid.z;
+    config.blockDimX = shape.block.x;
+    config.blockDimY = shape.block.y;
+    config.blockDimZ = shape.block.z;
+    config.sharedMemBytes = shape.shared_bytes;
+    config.hStream = stream;
+    config.attrs = attributes;
+    if (shape.cooperative) {
+      CUlaunchAttribute& attribute = attributes[config.numAttrs++];
+      attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+      attribute.value.cooperative = 1;
+    }
+    if (shape.cluster.x * shape.cluster.y * shape.cluster.z > 1) {
+      CUlaunchAttribute& attribute = attributes[config.numAttrs++];
+      attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+      attribute.value.clusterDim.x = shape.cluster.x;
+      attribute.value.clusterDim.y = shape.cluster.y;
+      attribute.value.clusterDim.z = shape.cluster.z;
+    }
+  }
+  DriverLaunch(const DriverLaunch&) = delete;
+};
+
 }  // namespace
 
 Result<std::shared_ptr<const gpu::Kernel>> CudaKernel::load(std::shared_ptr<const Context> context,
@@ -67,6 +98,31 @@ Status CudaKernel::read_resources() {
   return {};
 }
 
+// Clusters of more than 8 blocks must be asked for, and not every device has them.
+Status CudaKernel::allow_cluster(const gpu::LaunchShape& shape) const {
+  constexpr unsigned kPortable = 8;
+  if (shape.cluster.x * shape.cluster.y * shape.cluster.z <= kPortable) return {};
+  const auto argument = [&] { return "clusters of kernel " + id_.expression; };
+  return context_->run("cuFuncSetAttribute", argument, [&] {
+    return context_->driver().cuFuncSetAttribute(
+        function_, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
+  });
+}
+
+Result<int> CudaKernel::resident_clusters(const gpu::LaunchShape& shape) const {
+  Status status = check_geometry(shape, context_->limits(), *this);
+  if (status.ok()) status = allow_cluster(shape);
+  if (!status.ok()) return status.error();
+  int clusters = 0;
+  const DriverLaunch launch(shape, nullptr);
+  const auto argument = [&] { return "kernel " + id_.expression; };
+  status = context_->run("cuOccupancyMaxActiveClusters", argument, [&] {
+    return context_->driver().cuOccupancyMaxActiveClusters(&clusters, function_, &launch.config);
+  });
+  if (!status.ok()) return status.error();
+  return clusters;
+}
+
 Status CudaKernel::check(const gpu::LaunchShape& shape, std::size_t bytes) const {
   Status status = check_arguments(bytes, *this);
   if (!status.ok()) return status;
@@ -86,29 +142,8 @@ Status CudaKernel::check(const gpu::LaunchShape& shape, std::size_t bytes) const
 Status CudaKernel::launch(const gpu::LaunchShape& shape, const void* arguments, std::size_t bytes,
                           CUstream stream) const {
   if (Status status = check(shape, bytes); !status.ok()) return status;
-  CUlaunchAttribute attributes[2] = {};
-  CUlaunchConfig config = {};
-  config.gridDimX = shape.grid.x;
-  config.gridDimY = shape.grid.y;
-  config.gridDimZ = shape.grid.z;
-  config.blockDimX = shape.block.x;
-  config.blockDimY = shape.block.y;
-  config.blockDimZ = shape.block.z;
-  config.sharedMemBytes = shape.shared_bytes;
-  config.hStream = stream;
-  config.attrs = attributes;
-  if (shape.cooperative) {
-    CUlaunchAttribute& attribute = attributes[config.numAttrs++];
-    attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-    attribute.value.cooperative = 1;
-  }
-  if (shape.cluster.x * shape.cluster.y * shape.cluster.z > 1) {
-    CUlaunchAttribute& attribute = attributes[config.numAttrs++];
-    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-    attribute.value.clusterDim.x = shape.cluster.x;
-    attribute.value.clusterDim.y = shape.cluster.y;
-    attribute.value.clusterDim.z = shape.cluster.z;
-  }
+  if (Status status = allow_cluster(shape); !status.ok()) return status;
+  const DriverLaunch launch(shape, stream);
   void* parameters[] = {const_cast<void*>(arguments)};
   const auto argument = [&] {
     return "kernel " + id_.expression + ", grid " + text(shape.grid) + ", block " +
@@ -116,7 +151,7 @@ Status CudaKernel::launch(const gpu::LaunchShape& shape, const void* arguments, 
            " bytes of shared memory";
   };
   return context_->run("cuLaunchKernelEx", argument, [&] {
-    return context_->driver().cuLaunchKernelEx(&config, function_, parameters, nullptr);
+    return context_->driver().cuLaunchKernelEx(&launch.config, function_, parameters, nullptr);
   });
 }
 

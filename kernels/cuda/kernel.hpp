@@ -22,12 +22,14 @@ class CudaKernel final : public gpu::Kernel {
   // Refuses an impossible geometry before the driver sees it.
   Status launch(const gpu::LaunchShape& shape, const void* arguments, std::size_t bytes,
                 CUstream stream) const;
+  Result<int> resident_clusters(const gpu::LaunchShape& shape) const;
 
  private:
   CudaKernel(std::shared_ptr<const Context> context, const gpu::KernelId& id)
       : context_(std::move(context)), id_(id) {}
   Status load(const Binary& binary);
   Status read_resources();
+  Status allow_cluster(const gpu::LaunchShape& shape) const;
   Status check(const gpu::LaunchShape& shape, std::size_t bytes) const;
 
   const std::shared_ptr<const Context> context_;

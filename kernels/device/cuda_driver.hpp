@@ -54,6 +54,7 @@
   X(cuFuncGetAttribute)                          \
   X(cuFuncSetAttribute)                          \
   X(cuOccupancyMaxActiveBlocksPerMultiprocessor) \
+  X(cuOccupancyMaxActiveClusters)                \
   X(cuLaunchKernelEx)
 
 namespace rnntune {

@@ -9,7 +9,7 @@ namespace {
 // The same on every architecture up to now (CUDA C++ Programming Guide, technical specifications).
 constexpr std::int64_t kMostGridX = 2147483647, kMostGridYZ = 65535;
 constexpr std::int64_t kMostBlockXY = 1024, kMostBlockZ = 64;
-constexpr std::int64_t kMostCluster = 8;  // of what every device with clusters can launch
+constexpr std::int64_t kMostCluster = 16;  // beyond 8 only some devices launch
 constexpr std::int64_t kMostArguments = 4096;
 constexpr int kFirstWithClusters = 90;
 

@@ -90,6 +90,11 @@ class GpuDevice : public Device {
   virtual Status launch(const Kernel& kernel, const LaunchShape& shape, const void* arguments,
                         std::size_t bytes, Stream stream) = 0;
 
+  // How many clusters of this launch the device holds at once; 0: it cannot launch one.
+  virtual Result<int> resident_clusters(const Kernel& kernel, const LaunchShape&) const {
+    return unsupported("launch of " + kernel.id().expression + ": the device has no clusters");
+  }
+
   // The library's own choice is 0; 1 to gemm_choices() are the best of its heuristics for this
   // shape. Pointers of `shape` are not looked at but for their alignment to 16 bytes.
   virtual int gemm_choices() const = 0;
