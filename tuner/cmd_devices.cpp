@@ -9,6 +9,7 @@
 #include "tuner/command.hpp"
 #include "tuner/limits.hpp"
 #include "tuner/options.hpp"
+#include "tuner/probe.hpp"
 
 namespace rnntune::tuner {
 namespace {
@@ -81,7 +82,37 @@ void show_cudnn(bool as_json, Json& json) {
   if (!as_json) std::printf("cudnn: %s%s\n", version.ok() ? "" : "none: ", text.c_str());
 }
 
+bool is_gpu(const DeviceInfo& info) { return info.backend == "cuda" || info.backend == "simt"; }
+
+// Each answer is printed as it is found: the next one may take the GPU down.
+bool probe(const Options& options, Json& json) {
+  json["answers"] = Json::array();
+  return probe_gpu(options, [&](const Answer& answer) {
+    Json row = {{"question", answer.question}, {"of", answer.of}};
+    if (answer.unit.empty()) {
+      row[answer.failed ? "error" : "text"] = answer.text;
+    } else {
+      row["value"] = answer.value;
+      row["unit"] = answer.unit;
+    }
+    json["answers"].push_back(std::move(row));
+    if (options.json) return;
+    std::printf("  %s%s: %s: ", answer.failed ? "FAILED " : "", answer.question.c_str(),
+                answer.of.c_str());
+    if (answer.unit.empty()) {
+      std::printf("%s\n", answer.text.c_str());
+    } else {
+      std::printf("%.4g %s\n", answer.value, answer.unit.c_str());
+    }
+    std::fflush(stdout);
+  });
+}
+
 int devices(const Options& options, bool measure) {
+  if (!options.filter.empty() && !(measure && !options.device.empty())) {
+    throw BadInput("--filter: names what --measure measures of a GPU (--device cuda:0)");
+  }
+  bool fine = true;
   std::vector<BackendDevices> absent;
   Json json = {{"devices", Json::array()}, {"absent", Json::array()}};
   for (const BackendDevices& backend : chosen(options, absent)) {
@@ -89,8 +120,11 @@ int devices(const Options& options, bool measure) {
       const Result<MachineLimits> limits = limits_here(info, measure);
       json["devices"].push_back(device_json(info));
       if (limits.ok()) json["devices"].back()["limits"] = to_json(*limits)["limits"];
+      if (!options.json) print_info(info);
+      if (measure && !options.device.empty() && is_gpu(info)) {
+        fine = probe(options, json["devices"].back());
+      }
       if (options.json) continue;
-      print_info(info);
       if (limits.ok()) {
         print_limits(*limits);
       } else if (info.backend == "cpu") {
@@ -105,7 +139,7 @@ int devices(const Options& options, bool measure) {
   }
   if (options.device.empty()) show_cudnn(options.json, json);
   if (options.json) std::printf("%s\n", dump(json).c_str());
-  return kFine;
+  return fine ? kFine : kCheckFailed;
 }
 
 }  // namespace
@@ -117,8 +151,13 @@ const Command kDevices{"devices", "What devices are here and, with --measure, wh
                          auto measure = std::make_shared<bool>(false);
                          options->device.clear();  // every one
                          add_device_options(app, *options);
-                         app.add_flag("--measure", *measure,
-                                      "measure peak and bandwidth now, and keep them");
+                         app.add_flag(
+                             "--measure", *measure,
+                             "of the CPU measure peak and bandwidth, and keep them; of a GPU "
+                             "that --device names what barriers, launches and the like "
+                             "cost, and what cuDNN serves");
+                         app.add_option("--filter", options->filter,
+                                        "of a GPU only the questions that this regex finds");
                          app.add_flag("--json", options->json, "results as JSON");
                          return [=] { return devices(*options, *measure); };
                        }};
