@@ -206,18 +206,26 @@ TEST(OccupancyTest, CountsAsTheToolkitDoes) {
   const gpu::Limits& h100 = *limits_of("sm_90");
   EXPECT_EQ(h100.shared_bytes_per_block, 227 * 1024);
   EXPECT_EQ(limits_of("sm_1"), nullptr);
-  EXPECT_EQ(resident_blocks({.registers = 64, .static_shared_bytes = 8448}, h100, 256, 0), 4);
-  EXPECT_EQ(resident_blocks({.registers = 128}, h100, 256, 100 * 1024), 2);
-  EXPECT_EQ(resident_blocks({.registers = 128}, *limits_of("sm_80"), 256, 100 * 1024), 1);
-  EXPECT_EQ(resident_blocks({.registers = 128}, *limits_of("sm_89"), 256, 100 * 1024), 0);
-  EXPECT_EQ(resident_blocks({.registers = 255}, h100, 1024, 0), 0);
+  EXPECT_EQ(limits_of("sm_70")->shared_bytes_per_block, 96 * 1024) << "the driver keeps none";
+  const KernelUsage few{.registers = 64, .static_shared_bytes = 8448}, many{.registers = 128};
+  EXPECT_EQ(residency(few, h100, 256, 0).blocks, 4);
+  EXPECT_EQ(residency(few, h100, 256, 0).limit, "registers");
+  EXPECT_EQ(residency(few, *limits_of("sm_75"), 256, 0).blocks, 4) << "all of its threads";
+  EXPECT_EQ(residency(many, h100, 256, 100 * 1024).blocks, 2);
+  EXPECT_EQ(residency(many, *limits_of("sm_80"), 256, 100 * 1024).blocks, 1);
+  EXPECT_EQ(residency(many, *limits_of("sm_80"), 256, 100 * 1024).limit, "shared memory");
+  EXPECT_EQ(residency(many, *limits_of("sm_89"), 256, 100 * 1024).blocks, 0);
+  EXPECT_EQ(residency(many, *limits_of("sm_70"), 256, 96 * 1024).blocks, 1);
+  EXPECT_EQ(residency({.registers = 255}, h100, 1024, 0).blocks, 0);
+  EXPECT_EQ(residency({.registers = 16}, h100, 32, 0).limit, "blocks");
 }
 
 // The text as it ships, by the compiler as it is here.
 TEST(NvrtcTest, CompilesEveryKernelForEveryArchitecture) {
   const auto nvrtc = open_nvrtc(cuda_library_folders(""));
   if (!nvrtc.ok()) GTEST_SKIP() << nvrtc.error().message;
-  const std::vector<gpu::KernelId> kernels = kernel_instances();
+  std::vector<ToCompile> kernels;
+  for (const gpu::KernelId& kernel : kernel_instances()) kernels.push_back({kernel});
   int told = 0;
   const auto rows = compile_all(
       kernels, {.architectures = {"sm_80", "sm_90", "sm_120"}, .data_folder{}, .cache_folder{}},
@@ -229,7 +237,7 @@ TEST(NvrtcTest, CompilesEveryKernelForEveryArchitecture) {
     const Compiled& row = (*rows)[i];
     SCOPED_TRACE(row.architecture + " " + row.kernel.expression);
     EXPECT_EQ(row.error, "");
-    EXPECT_EQ(row.kernel, kernels[i / 3]);
+    EXPECT_EQ(row.kernel, kernels[i / 3].kernel);
     EXPECT_GT(row.usage.registers, 0);
     EXPECT_GT(row.resident_blocks, 0);
   }

@@ -103,13 +103,14 @@ int compile(const CompileCommand& command) {
     }
     return kFine;
   }
+  std::vector<cuda::ToCompile> wanted;
+  for (const gpu::KernelId& kernel : kernels) wanted.push_back({kernel, command.block_threads});
   Progress progress(command.options.quiet);
   const std::size_t count = kernels.size() * command.architectures.size();
   std::size_t done = 0;
   const std::vector<Compiled> rows = value_or_throw(
-      cuda::compile_all(kernels,
+      cuda::compile_all(wanted,
                         {.architectures = command.architectures,
-                         .block_threads = command.block_threads,
                          .threads = command.options.threads,
                          .data_folder = data_folder(),
                          .cache_folder = cache_folder()},

@@ -21,7 +21,7 @@ std::span<const KernelText> kernel_texts() { return {}; }
 
 Result<std::vector<DeviceInfo>> list_cuda() { return absent(); }
 
-Result<std::vector<Compiled>> compile_all(std::span<const gpu::KernelId>, const CompileOptions&,
+Result<std::vector<Compiled>> compile_all(std::span<const ToCompile>, const CompileOptions&,
                                           const std::function<void(const Compiled&)>&) {
   return absent();
 }

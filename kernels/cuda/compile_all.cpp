@@ -15,11 +15,11 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-Compiled compile_one(const Compiler& compiler, const gpu::KernelId& kernel,
-                     const std::string& architecture, int block_threads) {
-  Compiled row{.kernel = kernel, .architecture = architecture};
+Compiled compile_one(const Compiler& compiler, const ToCompile& wanted,
+                     const std::string& architecture) {
+  Compiled row{.kernel = wanted.kernel, .architecture = architecture};
   const auto start = std::chrono::steady_clock::now();
-  const Result<Binary> binary = compiler.compile(kernel, architecture);
+  const Result<Binary> binary = compiler.compile(wanted.kernel, architecture);
   row.seconds = seconds_since(start);
   if (!binary.ok()) {
     row.error = binary.error().message;
@@ -28,16 +28,19 @@ Compiled compile_one(const Compiler& compiler, const gpu::KernelId& kernel,
   row.usage = binary->usage;
   row.from_cache = binary->from_cache;
   if (const gpu::Limits* limits = limits_of(architecture)) {
-    row.resident_blocks = resident_blocks(row.usage, *limits, block_threads, 0);
+    const Residency resident =
+        residency(row.usage, *limits, wanted.block_threads, wanted.dynamic_shared_bytes);
+    row.resident_blocks = resident.blocks;
     row.resident_share =
-        double(row.resident_blocks) * block_threads / limits->max_threads_per_multiprocessor;
+        double(resident.blocks) * wanted.block_threads / limits->max_threads_per_multiprocessor;
+    row.resident_limit = resident.limit;
   }
   return row;
 }
 
 }  // namespace
 
-Result<std::vector<Compiled>> compile_all(std::span<const gpu::KernelId> kernels,
+Result<std::vector<Compiled>> compile_all(std::span<const ToCompile> kernels,
                                           const CompileOptions& options,
                                           const std::function<void(const Compiled&)>& done) {
   const Result<Nvrtc> nvrtc = open_nvrtc(cuda_library_folders(options.data_folder));
@@ -47,8 +50,8 @@ Result<std::vector<Compiled>> compile_all(std::span<const gpu::KernelId> kernels
   std::vector<Compiled> rows(kernels.size() * architectures);
   std::mutex mutex;
   in_parallel(rows.size(), thread_count(options.threads), [&](std::size_t i) {
-    Compiled row = compile_one(compiler, kernels[i / architectures],
-                               options.architectures[i % architectures], options.block_threads);
+    Compiled row =
+        compile_one(compiler, kernels[i / architectures], options.architectures[i % architectures]);
     const std::lock_guard lock(mutex);
     done(row);
     rows[i] = std::move(row);

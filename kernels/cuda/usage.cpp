@@ -11,24 +11,7 @@
 namespace rnntune::cuda {
 namespace {
 
-// CUDA C++ Programming Guide, technical specifications per compute capability.
-constexpr int kThreads = 1024, kRegisters = 65536, kKibibyte = 1024;
-struct Architecture {
-  const char* name;
-  gpu::Limits limits;
-};
-constexpr gpu::Limits row(int capability, int threads, int shared_kib) {
-  const std::int64_t shared = std::int64_t{shared_kib} * kKibibyte;
-  // The driver keeps 1 KiB of each block for itself.
-  return {capability, 0, kThreads, threads, kRegisters, shared - kKibibyte, shared};
-}
-constexpr Architecture kArchitectures[] = {
-    {"sm_80", row(80, 2048, 164)},   {"sm_86", row(86, 1536, 100)},
-    {"sm_87", row(87, 1536, 164)},   {"sm_89", row(89, 1536, 100)},
-    {"sm_90", row(90, 2048, 228)},   {"sm_100", row(100, 2048, 228)},
-    {"sm_103", row(103, 2048, 228)}, {"sm_120", row(120, 1536, 100)},
-    {"sm_121", row(121, 1536, 100)},
-};
+constexpr int kRegisters = 65536, kKibibyte = 1024;  // of a block; the latter in bytes
 
 // The number before `what` in a line, such as 10 in "Used 10 registers"; 0 where it is not said.
 int number_before(std::string_view line, std::string_view what) {
@@ -54,8 +37,25 @@ cudaOccDeviceProp properties_of(const gpu::Limits& limits) {
   properties.sharedMemPerMultiprocessor = std::size_t(limits.shared_bytes_per_multiprocessor);
   properties.numSms = std::max(1, limits.multiprocessors);  // no part of the answer
   properties.sharedMemPerBlockOptin = std::size_t(limits.shared_bytes_per_block);
-  properties.reservedSharedMemPerBlock = kKibibyte;
+  properties.reservedSharedMemPerBlock =
+      std::size_t(reserved_shared_bytes(limits.compute_capability));
   return properties;
+}
+
+std::string limit_text(unsigned factors) {
+  const struct {
+    unsigned factor;
+    const char* name;
+  } rows[] = {{OCC_LIMIT_REGISTERS, "registers"},
+              {OCC_LIMIT_SHARED_MEMORY, "shared memory"},
+              {OCC_LIMIT_WARPS, "threads"},
+              {OCC_LIMIT_BLOCKS, "blocks"},
+              {OCC_LIMIT_BARRIERS, "barriers"}};
+  std::string text;
+  for (const auto& row : rows) {
+    if ((factors & row.factor) != 0) text += (text.empty() ? "" : ", ") + std::string(row.name);
+  }
+  return text;
 }
 
 }  // namespace
@@ -85,14 +85,7 @@ KernelUsage parse_ptxas_log(std::string_view log, std::string_view lowered_name)
   return usage;
 }
 
-const gpu::Limits* limits_of(std::string_view architecture) {
-  for (const Architecture& candidate : kArchitectures) {
-    if (architecture == candidate.name) return &candidate.limits;
-  }
-  return nullptr;
-}
-
-int resident_blocks(const KernelUsage& usage, const gpu::Limits& limits, int threads,
+Residency residency(const KernelUsage& usage, const gpu::Limits& limits, int threads,
                     int dynamic_shared_bytes) {
   const cudaOccDeviceProp properties = properties_of(limits);
   cudaOccFuncAttributes attributes;
@@ -107,7 +100,8 @@ int resident_blocks(const KernelUsage& usage, const gpu::Limits& limits, int thr
   cudaOccResult result;
   const cudaOccError error = cudaOccMaxActiveBlocksPerMultiprocessor(
       &result, &properties, &attributes, &state, threads, std::size_t(dynamic_shared_bytes));
-  return error == CUDA_OCC_SUCCESS ? result.activeBlocksPerMultiprocessor : 0;
+  if (error != CUDA_OCC_SUCCESS) return {0, "the block's size"};
+  return {result.activeBlocksPerMultiprocessor, limit_text(result.limitingFactors)};
 }
 
 }  // namespace rnntune::cuda

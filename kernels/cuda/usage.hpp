@@ -2,6 +2,7 @@
 // What a compiled kernel takes of a multiprocessor. This header needs none of the toolkit's.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "device/gpu.hpp"
@@ -26,9 +27,19 @@ KernelUsage parse_ptxas_log(std::string_view log, std::string_view lowered_name)
 // not in the table.
 const gpu::Limits* limits_of(std::string_view architecture);
 
+// What the driver keeps of each block's shared memory.
+constexpr int reserved_shared_bytes(int compute_capability) {
+  return compute_capability >= 80 ? 1024 : 0;
+}
+
+struct Residency {
+  int blocks = 0;     // 0: not even one fits
+  std::string limit;  // what keeps more away: "registers", "threads", "shared memory"
+};
+
 // Blocks of `threads` threads that a multiprocessor holds at once, by the toolkit's own rules of
-// allocation; 0 where not even one fits.
-int resident_blocks(const KernelUsage& usage, const gpu::Limits& limits, int threads,
+// allocation.
+Residency residency(const KernelUsage& usage, const gpu::Limits& limits, int threads,
                     int dynamic_shared_bytes);
 
 }  // namespace rnntune::cuda
