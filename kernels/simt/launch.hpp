@@ -31,6 +31,8 @@ struct LaunchOptions {
   std::function<std::string(const void* at, std::size_t bytes)> why_not_memory{};
   // Instead of races a watched kernel's accesses are counted here.
   Profile* profile = nullptr;
+  // Which blocks run of a launch that is not cooperative; null: all.
+  std::function<bool(std::uint64_t block)> runs_block{};
 };
 
 // An impossible geometry is an error that names limit and value.

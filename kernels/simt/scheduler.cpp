@@ -67,7 +67,7 @@ Status Scheduler::run() {
   }
   const std::uint64_t waves = shape_.cooperative ? 1 : grid_blocks_;
   for (std::uint64_t wave = 0; wave < waves && error_.empty(); ++wave) {
-    run_wave(at);
+    if (shape_.cooperative || !options_.runs_block || options_.runs_block(at)) run_wave(at);
     at = (at + step) % grid_blocks_;
   }
   current = outside;

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
+#include <unordered_map>
 
 namespace rnntune::simt {
 namespace {
@@ -48,7 +50,9 @@ bool is_constant(const void* at) {
   return dl_iterate_phdr(find_constant, &address) != 0;
 }
 
-std::string source_line(const void* pc) {
+namespace {
+
+std::string look_up(const void* pc) {
   Binary binary{reinterpret_cast<std::uintptr_t>(pc) - 1, {}};  // within the call
   dl_iterate_phdr(find_binary, &binary);
   char address[32];
@@ -66,6 +70,17 @@ std::string source_line(const void* pc) {
   const std::string place = slash ? slash + 1 : line;
   const bool known = read && !place.empty() && place.find('?') == place.npos;
   return known ? place : fallback;
+}
+
+}  // namespace
+
+std::string source_line(const void* pc) {
+  static std::mutex mutex;
+  static std::unordered_map<const void*, std::string> known;  // a process each costs milliseconds
+  const std::lock_guard lock(mutex);
+  std::string& line = known[pc];
+  if (line.empty()) line = look_up(pc);
+  return line;
 }
 
 }  // namespace rnntune::simt
