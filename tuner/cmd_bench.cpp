@@ -100,26 +100,11 @@ class Bench {
   }
 
  private:
-  // The config that an application would get, or the one given.
-  Explanation choose(const Problem& problem) const {
-    const DeviceInfo& info = device_->info();
-    const Space space(problem, info);
-    if (options_.config.empty()) {
-      return value_or_throw(
-          lookup(problem, info, {options_.db}, default_databases(), kernels_of(space, info)));
-    }
-    Explanation given;
-    given.rung = Rung::given;
-    given.config = value_or_throw(parse_config(options_.config));
-    const std::string why = space.why_not(given.config);
-    if (why.empty()) return given;
-    throw BadInput("--config: not valid for " + to_string(problem) + ": " + why);
-  }
-
   // Ends between two of its parts when interrupted: at full sizes each takes many seconds.
   void compare(const NamedProblem& named) {
     progress_.show(named.name, 0, "computing the reference");
-    const Explanation choice = choose(named.problem);
+    const Explanation choice =
+        chosen_config(named.problem, device_->info(), options_.db, options_.config);
     const Setting setting{device_, cases_.get(named.problem, options_.seed), clock_};
     if (interrupted()) return;
     Record record;

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <regex>
 
+#include "lookup.hpp"
+#include "paths.hpp"
 #include "simt/device.hpp"
 #include "tuner/command.hpp"
 #include "tuner/suite.hpp"
@@ -134,14 +136,35 @@ std::vector<NamedProblem> load_problems(const Options& options) {
   throw BadInput("--filter: no problem matches '" + options.filter + "'" + files);
 }
 
+Explanation chosen_config(const Problem& problem, const DeviceInfo& device, const std::string& db,
+                          const std::string& config) {
+  const Space space(problem, device);
+  if (config.empty()) {
+    return value_or_throw(
+        lookup(problem, device, {db}, default_databases(), kernels_of(space, device)));
+  }
+  Explanation given;
+  given.rung = Rung::given;
+  given.config = value_or_throw(parse_config(config));
+  const std::string why = space.why_not(given.config);
+  if (why.empty()) return given;
+  throw BadInput("--config: not valid for " + to_string(problem) + ": " + why);
+}
+
 // The emulator is no part of the library, so that it is opened here.
 std::shared_ptr<Device> open_device(const Options& options) {
   if (options.device == "simt" || options.device == "simt:checked") {
     return value_or_throw(
         simt::open_simt({.seed = options.seed, .checked = options.device != "simt"}));
   }
-  return value_or_throw(
-      rnntune::open_device(options.device, {.threads = options.threads, .isa = options.isa}));
+  Result<std::shared_ptr<Device>> device =
+      rnntune::open_device(options.device, {.threads = options.threads, .isa = options.isa});
+  constexpr std::string_view kUnknown = "device: expected one of ";
+  if (!device.ok() && device.error().message.starts_with(kUnknown)) {
+    std::string message = device.error().message;
+    throw BadInput(message.insert(kUnknown.size(), "simt, simt:checked, "));
+  }
+  return value_or_throw(std::move(device));
 }
 
 void require_writable(const std::string& option, const std::string& path) {

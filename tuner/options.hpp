@@ -11,6 +11,7 @@
 
 #include "rnntune/device.hpp"
 #include "rnntune/problem.hpp"
+#include "rnntune/rnn.hpp"
 
 namespace CLI {
 class App;
@@ -62,6 +63,11 @@ std::vector<NamedProblem> load_problems(const Options& options);
 // Whether a text holds what the regular expression of --filter finds. Throws BadInput for one that
 // is none.
 std::function<bool(const std::string&)> finder(const std::string& filter);
+
+// The config given as text, or what the lookup ladder finds where that is empty: what an
+// application would get. Throws BadInput for one that the space rejects.
+Explanation chosen_config(const Problem& problem, const DeviceInfo& device, const std::string& db,
+                          const std::string& config);
 
 // Throws BadInput where there is no such device.
 std::shared_ptr<Device> open_device(const Options& options);
