@@ -18,6 +18,7 @@ import time
 import unittest
 
 PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
+SCHEMA_TEST = str(pathlib.Path(__file__).resolve().parent / "schema_test.py")
 TINY = "lstm:T3,B2,I4,H5"
 
 
@@ -53,14 +54,18 @@ class Usage(CommandTest):
     def test_help_and_version(self):
         self.assertIn("tune", self.run_it("--help").stdout)
         self.assertRegex(self.run_it("--version").stdout, r"^rnntune \d+\.\d+\.\d+\n$")
-        for command in ("devices", "space", "tune", "verify", "bench"):
+        for command in ("devices", "space", "inspect", "tune", "verify", "bench"):
             self.assertIn("--device", self.run_it(command, "--help").stdout)
 
     def test_the_emulated_device(self):
         shown = json.loads(self.run_it("devices", "--device", "simt", "--json").stdout)
         self.assertEqual(shown["devices"][0]["backend"], "simt")
         self.assertTrue(shown["devices"][0]["key"].startswith("simt;compute_capability="))
-        self.refused("devices", "--device", "simt:x", says="'simt:x'")
+        choices = "expected one of simt, simt:checked, cpu, cuda, cuda:N, got "
+        for name in ("simt:x", "gpu"):
+            self.refused("devices", "--device", name, says=f"{choices}'{name}'")
+        self.refused("devices", "--measure", "--device", "simt",
+                     says="--measure: the emulated device has no speed of its own")
 
     def test_what_it_does_not_know(self):
         self.refused(says="a subcommand is required")
@@ -163,6 +168,59 @@ class Commands(CommandTest):
         total = sum(branch.get("configs", 0) for branch in branches.values())
         self.assertEqual(problem["configs"], total)
         self.assertIn("unfused", self.run_it("space", "--problem", TINY).stdout)
+
+    def inspected(self, *args):
+        (self.cwd / "found.json").write_text(self.run_it("inspect", *args, "--json").stdout)
+        done = subprocess.run([sys.executable, SCHEMA_TEST, "inspection", "found.json"],
+                              cwd=self.cwd, text=True, capture_output=True)
+        self.assertIn(done.returncode, (0, 77), done.stdout + done.stderr)
+        return json.loads((self.cwd / "found.json").read_text())
+
+    def test_inspect(self):
+        command = ("inspect", "--problem", "lstm:L2,T5,B20,I64,H64", "--gpu", "a100")
+        shown = self.run_it(*command).stdout
+        for part in ("a100: A100 SXM4 40 GB, sm_80, 108 multiprocessors", "Memory of the plan",
+                     "One training step", "Kernel launches", "Kernel resources", "Products",
+                     "Memory accesses of the kernels"):
+            self.assertIn(part, shown)
+        self.assertRegex(shown, r"(?m)^  k2  pointwise_forward<4, true> +10 +1x5 +32x4$")
+        found = self.inspected(*command[1:])
+        self.assertEqual((found["format"], found["version"]), ("rnntune-inspection", 1))
+        self.assertEqual(found["gpu"]["architecture"], "sm_80")
+        result, = found["results"]
+        flops = sum(row["count"] * row["flops"] for row in result["products"])
+        self.assertEqual(flops, result["step_flops"])
+        self.assertGreater(result["reserve_bytes"], 0)
+        self.assertGreater(sum(row["launches"] for row in result["kernels"]), 20)
+        for row in result["kernels"]:
+            self.assertIn("lines" if "counted_share" in row else "not_counted", row)
+        if "not_compiled" in result:
+            self.assertRegex(result["not_compiled"], "libnvrtc|built without CUDA")
+            self.assertIn(result["not_compiled"].splitlines()[0], shown)
+            self.skipTest(result["not_compiled"])
+        for row in result["kernels"]:
+            self.assertGreater(row["resources"]["registers"], 0)
+            self.assertGreater(row["resources"]["occupancy"], 0)
+
+    def test_inspect_of_what_is_not_there(self):
+        self.refused("inspect", "--problem", TINY, "--gpu", "h1000",
+                     says="--gpu: expected one of v100, a100, ")
+        self.refused("inspect", "--problem", TINY, "--gpu", "", says="--gpu: expected one of")
+        self.refused("inspect", "--problem", TINY, "--gpu", "h100", "--device", "cpu",
+                     says="--gpu names a GPU")
+        self.refused("inspect", "--problem", TINY, "--gpu", "h100", "--device", "cuda:0",
+                     says="give one of them")
+        self.refused("inspect", "--problem", TINY, "--device", "simt:x", says="'simt:x'")
+        self.refused("inspect", "--problem", TINY, "--config", "warp:a=1", says="--config")
+        self.refused("inspect", "--problem", "gru:T3,B2,I4,H5", says="computes lstm, not gru")
+        self.refused("inspect", says="expected a suite file or --problem")
+
+    def test_inspect_of_a_cpu(self):
+        shown = self.run_it("inspect", "--problem", TINY, "--device", "cpu").stdout
+        self.assertRegex(shown, r"(?m)^  workspace ")
+        found = self.inspected("--problem", TINY, "--device", "cpu")
+        self.assertEqual(found["device"]["backend"], "cpu")
+        self.assertGreater(found["results"][0]["packed_bytes"], 0)
 
     def test_verify(self):
         done = self.run_it("verify", "--problem", TINY, "--samples", "2")

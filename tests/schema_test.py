@@ -42,6 +42,21 @@ ENTRY = {"problem": PROBLEM, "objective": "step", "config": CONFIG, "kernel_hash
          "environment": 0, "policy": "warm", "seed": 1, "budget_s": 60, "evaluations": 120,
          "complete": True, "time": STAMP}
 
+INSPECTED = {"problem": PROBLEM, "config": CONFIG, "rung": "given", "notes": [], **SIZES}
+LINE = {"line": "cell.cuh:35", "memory": "global", "access": "read", "requests": 1, "bytes": 512,
+        "sectors": 16, "least": 16}
+KERNEL = {"file": "pointwise.cuh", "kernel": "k<4>", "launches": 70, "largest_grid": [4, 16, 1],
+          "block": [32, 4, 1], "dynamic_shared_bytes": 0}
+RESOURCES = {"architecture": "sm_90", "registers": 32, "static_shared_bytes": 0, "stack_bytes": 0,
+             "spill_store_bytes": 0, "spill_load_bytes": 0, "resident_blocks": 4,
+             "occupancy": 0.25, "resident_limit": "registers"}
+PRODUCT = {"m": 8, "n": 4, "k": 2, "transpose_a": True, "transpose_b": False, "adds": True,
+           "count": 3, "flops": 128.0, "bytes": 1.0}
+GPU = {"name": "h100", "product": "H100", "architecture": "sm_90", "multiprocessors": 132,
+       "max_threads_per_multiprocessor": 2048, "registers_per_multiprocessor": 65536,
+       "shared_bytes_per_multiprocessor": 233472}
+MOVED = {"count": 4, "bytes": 1}
+
 # Per schema: documents that are valid as docs/formats.md describes them.
 VALID = {
     "suite": [{"format": "rnntune-suite", "version": 1, "name": "s", "description": "d",
@@ -69,6 +84,15 @@ VALID = {
                       "label": "{}"},
                      {"name": "a/onednn", "run_name": "a/onednn", "run_type": "iteration",
                       "error_occurred": True, "error_message": "not found"}]}],
+    "inspection": [
+        {"format": "rnntune-inspection", "version": 1, "gpu": GPU, "results": [
+            {**INSPECTED, "products_workspace_included": False, "step_flops": 1e9,
+             "host_calls": 9, "graph_launches": 3, "copies": MOVED, "fills": MOVED,
+             "products": [PRODUCT],
+             "kernels": [{**KERNEL, "resources": RESOURCES, "counted_share": 1.0, "lines": [LINE]},
+                         {**KERNEL, "resources": {"architecture": "sm_70", "error": "no"},
+                          "not_counted": "too many"}]}]},
+        {"format": "rnntune-inspection", "version": 1, "device": DEVICE, "results": [INSPECTED]}],
     "limits": [{"format": "rnntune-limits", "version": 1, "device": "k", "time": STAMP, "limits": [
         {"threads": 1, "fma_peak_f32_gflops": 206.0,
          "read_bandwidth": [{"working_set_bytes": 393216, "gbytes_per_s": 159.0}]}]}],
@@ -97,6 +121,13 @@ BROKEN = {
                 (0, ["benchmarks", 0, "real_time"], None),
                 (0, ["benchmarks", 0, "gpu_l2_bytes"], "many"),
                 (0, ["benchmarks", 1, "error_message"], None)],
+    "inspection": [(0, ["gpu"], None), (0, ["results"], []), (0, ["results", 0, "kernels"], None),
+                   (0, ["results", 0, "kernels", 0, "lines"], None),
+                   (0, ["results", 0, "kernels", 0, "lines", 0, "memory"], "shared"),
+                   (0, ["results", 0, "kernels", 0, "resources", "registers"], None),
+                   (0, ["results", 0, "kernels", 1, "not_counted"], None),
+                   (0, ["results", 0, "products", 0, "m"], 0), (1, ["device"], None),
+                   (1, ["results", 0, "rung"], "guess")],
     "limits": [(0, ["limits"], []), (0, ["limits", 0, "fma_peak_f32_gflops"], 0),
                (0, ["limits", 0, "read_bandwidth", 0, "gbytes_per_s"], None)],
 }

@@ -10,6 +10,7 @@
 #include "cuda/instances.hpp"
 #include "paths.hpp"
 #include "tuner/command.hpp"
+#include "tuner/inspect_view.hpp"
 #include "tuner/options.hpp"
 #include "tuner/progress.hpp"
 
@@ -37,23 +38,9 @@ std::vector<gpu::KernelId> chosen_kernels(const Options& options) {
 }
 
 Json row_json(const Compiled& row) {
-  Json json = {{"file", row.kernel.file},
-               {"kernel", row.kernel.expression},
-               {"architecture", row.architecture}};
-  if (!row.error.empty()) {
-    json["error"] = row.error;
-    return json;
-  }
-  json["registers"] = row.usage.registers;
-  json["barriers"] = row.usage.barriers;
-  json["static_shared_bytes"] = row.usage.static_shared_bytes;
-  json["stack_bytes"] = row.usage.stack_bytes;
-  json["spill_store_bytes"] = row.usage.spill_store_bytes;
-  json["spill_load_bytes"] = row.usage.spill_load_bytes;
-  if (row.resident_blocks >= 0) {
-    json["resident_blocks"] = row.resident_blocks;
-    json["occupancy"] = row.resident_share;
-  }
+  Json json = {{"file", row.kernel.file}, {"kernel", row.kernel.expression}};
+  json.update(to_json(row));
+  if (!row.error.empty()) return json;
   json["from_cache"] = row.from_cache;
   json["compile_s"] = row.seconds;
   return json;

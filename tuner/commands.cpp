@@ -8,6 +8,7 @@ namespace rnntune::tuner {
 extern const Command kCompile;
 extern const Command kDevices;
 extern const Command kSpace;
+extern const Command kInspect;
 extern const Command kTune;
 extern const Command kVerify;
 extern const Command kBench;
@@ -16,8 +17,8 @@ extern const Command kDb;
 
 // In the order of --help.
 std::span<const Command* const> commands() {
-  static constexpr std::array table{&kDevices, &kSpace,  &kTune, &kVerify,
-                                    &kBench,   &kReport, &kDb,   &kCompile};
+  static constexpr std::array table{&kDevices, &kSpace,  &kInspect, &kTune,   &kVerify,
+                                    &kBench,   &kReport, &kDb,      &kCompile};
   return table;
 }
 
