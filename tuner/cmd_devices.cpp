@@ -85,8 +85,11 @@ void show_cudnn(bool as_json, Json& json) {
 bool is_gpu(const DeviceInfo& info) { return info.backend == "cuda" || info.backend == "simt"; }
 
 // Each answer is printed as it is found: the next one may take the GPU down.
-bool probe(const Options& options, Json& json) {
+bool probe(const Options& options, const DeviceInfo& info, Json& json) {
   json["answers"] = Json::array();
+  if (info.backend == "simt" && !options.json) {
+    std::printf("  times of the emulator, which say nothing about a GPU:\n");
+  }
   return probe_gpu(options, [&](const Answer& answer) {
     Json row = {{"question", answer.question}, {"of", answer.of}};
     if (answer.unit.empty()) {
@@ -122,7 +125,7 @@ int devices(const Options& options, bool measure) {
       if (limits.ok()) json["devices"].back()["limits"] = to_json(*limits)["limits"];
       if (!options.json) print_info(info);
       if (measure && !options.device.empty() && is_gpu(info)) {
-        fine = probe(options, json["devices"].back());
+        fine = probe(options, info, json["devices"].back());
       }
       if (options.json) continue;
       if (limits.ok()) {
