@@ -111,7 +111,7 @@ TEST_F(CudaResourcesTest, RefusalsAreThoseOfTheToolkit) {
           const bool refused =
               !cuda::why_not_resources({.registers = registers}, limits, shape).empty();
           const int blocks =
-              cuda::resident_blocks({.registers = registers}, limits, 32 * warps, shared);
+              cuda::residency({.registers = registers}, limits, 32 * warps, shared).blocks;
           ASSERT_EQ(refused, blocks == 0) << architecture << ": " << warps << " warps, "
                                           << registers << " registers, " << shared << " bytes";
         }
