@@ -64,8 +64,6 @@ class Usage(CommandTest):
         choices = "expected one of simt, simt:checked, cpu, cuda, cuda:N, got "
         for name in ("simt:x", "gpu"):
             self.refused("devices", "--device", name, says=f"{choices}'{name}'")
-        self.refused("devices", "--measure", "--device", "simt",
-                     says="--measure: the emulated device has no speed of its own")
 
     def test_what_it_does_not_know(self):
         self.refused(says="a subcommand is required")
