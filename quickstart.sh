@@ -11,7 +11,7 @@ echo "Building"
 configure build-release
 ninja -C build-release --quiet product
 rnntune=build-release/tuner/rnntune
-$rnntune tune suites/quick.json
+$rnntune tune suites/quick.json --budget 45
 $rnntune report
 echo "$PWD/rnntune.db.json"
 echo "$PWD/rnntune.journal.jsonl"

@@ -21,8 +21,8 @@ using reference::OpponentRun;
 // Enough to tell the fastest of a few; the exact times come from the interleaved run.
 const MeasurePolicy kScreening{
     .target = 0.03, .min_samples = 6, .budget_us = 0.3e6, .race_after = 3};
-const MeasurePolicy kDuel{.target = 0.03, .min_samples = 3, .budget_us = 0.2e6};
-constexpr double kNoMatch = 1.3;  // times the best: more than a busy moment adds
+const MeasurePolicy kDuel{.target = 0.03, .min_samples = 2, .budget_us = 0.3e6};
+constexpr double kNoMatch = 2;  // times the best: more than a busy moment adds
 constexpr std::size_t kScreenedConfigs = 16;
 
 // A plan with its run: what a step of ours owns.
