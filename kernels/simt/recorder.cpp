@@ -242,10 +242,11 @@ std::string RecordingDevice::kind_of(const KernelEntry& entry, const gpu::Launch
 }
 
 std::size_t RecordingDevice::row_of(const KernelEntry& entry, const gpu::LaunchShape& shape) {
-  const auto& [x, y, z] = shape.block;
+  const gpu::Extent3& block = shape.block;
   const auto found = std::find_if(rows_.begin(), rows_.end(), [&](const RecordedKernel& row) {
-    return row.kernel.expression == entry.expression && row.block.x == x && row.block.y == y &&
-           row.block.z == z && row.shared_bytes == shape.shared_bytes;
+    return row.kernel.expression == entry.expression && row.block.x == block.x &&
+           row.block.y == block.y && row.block.z == block.z &&
+           row.shared_bytes == shape.shared_bytes;
   });
   if (found != rows_.end()) {
     if (blocks_of(found->grid) < blocks_of(shape.grid)) found->grid = shape.grid;
