@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 source tools/build.sh
 
 # Optimisation costs most of a build's time and speed is not tested here, so only release has it in
-# full; every part runs every test.
+# full; every part runs every test program.
 declare -A options=(
   [release]=""
   [clang]="-Doptimization=1"
