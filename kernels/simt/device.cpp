@@ -18,11 +18,6 @@
 namespace rnntune::simt {
 namespace {
 
-std::string without_spaces(std::string text) {
-  std::erase(text, ' ');
-  return text;
-}
-
 class SimtDevice;
 
 class SimtKernel final : public gpu::Kernel {
@@ -250,17 +245,9 @@ Result<std::vector<std::shared_ptr<const gpu::Kernel>>> SimtDevice::build(
     std::span<const gpu::KernelId> kernels) {
   std::vector<std::shared_ptr<const gpu::Kernel>> built;
   for (const gpu::KernelId& id : kernels) {
-    const std::string wanted = without_spaces(id.expression);
-    const auto found = std::find_if(kernels_.begin(), kernels_.end(), [&](const KernelEntry& e) {
-      return id.file == e.file && wanted == without_spaces(e.expression);
-    });
-    if (found == kernels_.end()) {
-      return Error{ErrorCode::not_found, "kernel " + id.expression + " of " + id.file +
-                                             ": is not among the " +
-                                             std::to_string(kernels_.size()) +
-                                             " instances that were compiled for the host"};
-    }
-    built.push_back(std::make_shared<SimtKernel>(shared_from_this(), *found));
+    const Result<const KernelEntry*> found = find_kernel(kernels_, id);
+    if (!found.ok()) return found.error();
+    built.push_back(std::make_shared<SimtKernel>(shared_from_this(), **found));
   }
   return built;
 }

@@ -184,20 +184,11 @@ Status RecordingDevice::move(Moved& moved, std::initializer_list<const void*> pl
 
 Result<std::vector<std::shared_ptr<const gpu::Kernel>>> RecordingDevice::build(
     std::span<const gpu::KernelId> kernels) {
-  const auto without_spaces = [](std::string text) {
-    std::erase(text, ' ');
-    return text;
-  };
   std::vector<std::shared_ptr<const gpu::Kernel>> built;
   for (const gpu::KernelId& id : kernels) {
-    const std::string wanted = without_spaces(id.expression);
-    const auto found = std::find_if(kernels_.begin(), kernels_.end(), [&](const KernelEntry& e) {
-      return id.file == e.file && wanted == without_spaces(e.expression);
-    });
-    if (found == kernels_.end()) {
-      return Error{ErrorCode::not_found, "kernel " + id.expression + ": was not compiled here"};
-    }
-    built.push_back(std::make_shared<NotedKernel>(*found));
+    const Result<const KernelEntry*> found = find_kernel(kernels_, id);
+    if (!found.ok()) return found.error();
+    built.push_back(std::make_shared<NotedKernel>(**found));
   }
   return built;
 }

@@ -7,6 +7,8 @@
 #include <span>
 #include <type_traits>
 
+#include "device/gpu.hpp"
+#include "rnntune/result.hpp"
 #include "simt/thread.hpp"
 
 namespace rnntune::simt {
@@ -40,5 +42,10 @@ KernelEntry kernel_entry(const char* file, const char* expression, void (*kernel
 // are none in a build whose sanitizers exclude it.
 std::span<const KernelEntry> plain_kernels();
 std::span<const KernelEntry> checked_kernels();
+
+// The entry of a kernel, spaces in its expression aside; not_found where there is none. Valid as
+// long as the entries are.
+Result<const KernelEntry*> find_kernel(std::span<const KernelEntry> entries,
+                                       const gpu::KernelId& id);
 
 }  // namespace rnntune::simt
