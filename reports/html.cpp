@@ -199,8 +199,8 @@ std::string commands_html(const Report& report) {
 
 std::string subtitle(const Report& report) {
   std::string text = report.device;
-  const std::string library = report.library.empty() ? "" : "rnntune " + report.library;
-  for (const std::string& part : {report.time, library}) {
+  const std::string version = report.version.empty() ? "" : "rnntune " + report.version;
+  for (const std::string& part : {report.time, version}) {
     if (!part.empty()) text += (text.empty() ? "" : " \u00b7 ") + part;
   }
   return text;

@@ -25,8 +25,8 @@ bool is_valid_time(double time_us);
 bool is_valid(const Interval& time_us);
 
 struct Opponent {
-  std::string name;  // "unfused", "onednn"
-  std::string version;
+  std::string name;     // "unfused", "onednn"
+  std::string version;  // of rnntune
   std::string algorithm;
   std::optional<Interval> time_us;
   std::optional<Interval> ratio;  // opponent's time over ours, above 1 is a win
@@ -108,9 +108,9 @@ struct MachineLimits {
 
 struct Report {
   std::string title;
-  std::string time;    // when the data was measured
-  std::string device;  // product name
-  std::string library;
+  std::string time;     // when the data was measured
+  std::string device;   // product name
+  std::string version;  // of rnntune
   std::vector<std::pair<std::string, std::string>> environment;
   std::vector<MachineLimits> limits;
   std::vector<ProblemReport> problems;

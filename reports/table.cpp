@@ -201,7 +201,7 @@ Table environment_table(const Report& report) {
     if (!value.empty()) table.rows.push_back({{key, "", {}, {}}, {value, "", {}, {}}});
   };
   add("device", report.device);
-  add("rnntune", report.library);
+  add("rnntune", report.version);
   add("measured", report.time);
   for (const auto& [key, value] : report.environment) add(key, value);
   for (const std::string& source : report.sources) add("made from", source);

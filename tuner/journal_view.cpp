@@ -45,7 +45,7 @@ class Reader {
     current_ = &views_[device.key];
     current_->device = device;
     current_->time = text_of(json, "time");
-    current_->library = text_of(json, "library");
+    current_->version = text_of(json, "library");
     if (json.contains("environment")) {
       Environment environment;
       if (decode(json["environment"], environment).empty()) current_->environment = environment;

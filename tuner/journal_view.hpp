@@ -16,7 +16,7 @@ struct JournalView {
   DeviceInfo device;  // of the last session; records of other devices are left out
   Environment environment;
   std::string time;
-  std::string library;
+  std::string version;                       // of rnntune
   std::map<std::string, std::string> names;  // a suite's name for a problem string
   std::vector<Record> records;               // the last outcome of each config of a problem
   std::vector<Final> finals;                 // the last one of each problem

@@ -253,16 +253,16 @@ void add_environment(reports::Report& report, const ReportSources& sources) {
   if (sources.journal) {
     environment = sources.journal->environment;
     if (report.time.empty()) report.time = sources.journal->time;
-    report.library = sources.journal->library;
+    report.version = sources.journal->version;
   }
   if (sources.results) {
     environment = sources.results->environment;
     report.time = sources.results->date;
-    report.library = sources.results->library;
+    report.version = sources.results->version;
   }
   report.time = readable(report.time);
   for (const auto& [key, value] : environment) {
-    if (key == "library" && report.library.empty()) report.library = value;
+    if (key == "library" && report.version.empty()) report.version = value;
     if (key != "library") report.environment.push_back({key, value});
   }
   report.environment.push_back({"architecture", sources.device.architecture});

@@ -120,7 +120,7 @@ Result<ResultsView> parse_results(std::string_view text, const std::string& path
   const Json& context = (*json)["context"];
   ResultsView view;
   view.date = text_of(context, "date");
-  view.library = text_of(context, "rnntune_library");
+  view.version = text_of(context, "rnntune_library");
   DeviceInfo device;
   if (decode(nested(context, "rnntune_device"), device).empty()) view.device = device;
   Environment environment;

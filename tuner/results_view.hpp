@@ -18,7 +18,7 @@ struct ResultRow {
   std::string contender;  // "rnntune", "unfused", "onednn"
   std::string problem;
   std::string config;
-  std::string version;
+  std::string version;  // of rnntune
   std::string algorithm;
   std::string error;  // empty: it ran
   TimeUs time_us;     // low, high NaN for fewer than six repetitions
@@ -28,7 +28,7 @@ struct ResultRow {
 
 struct ResultsView {
   std::string date;
-  std::string library;
+  std::string version;  // of rnntune
   Environment environment;
   DeviceInfo device;
   std::vector<ResultRow> rows;
