@@ -222,10 +222,14 @@ class Call {
   Status run_data() { return rnn_->backward_data(data, buffers); }
   Status run_weights() { return rnn_->backward_weights(weight_call, buffers); }
 
-  void expect_near(const float* at, const std::vector<double>& expected) const {
+  void expect_right(const std::string& tensor, const float* at,
+                    const std::vector<double>& expected) const {
     std::vector<float> values(expected.size());
     ASSERT_TRUE(on_->to_host(values.data(), at, values.size() * sizeof(float)).ok());
-    for (std::size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(values[i], expected[i], 1e-5);
+    const auto check =
+        reference::check_tensor(tensor, values, expected, reference::error_bound(problem, tensor));
+    EXPECT_TRUE(check.ok) << tensor << ": " << check.reason << ", error " << check.error
+                          << ", bound " << check.bound;
   }
 
   const Problem problem = problem_of("lstm:L2,T3,B4,I5,H8,f32");
@@ -276,7 +280,7 @@ TEST(GpuCases, R20HostMemoryIsRefusedAndTheNextCallIsRight) {
   const auto right = [&] {
     const Status status = call.run();
     ASSERT_TRUE(status.ok()) << status.error().message;
-    call.expect_near(call.forward.y, expected.y);
+    call.expect_right("y", call.forward.y, expected.y);
   };
   refused(call.forward.h_0, "h_0");
   right();
@@ -330,8 +334,11 @@ TEST(GpuCases, R20HostMemoryIsRefusedByBackwardToo) {
   const Status last = weights();
   ASSERT_TRUE(last.ok()) << last.error().message;
   for (std::size_t layer = 0; layer < call.gradients.size(); ++layer) {
-    call.expect_near(call.gradients[layer].weight_hh, expected.gradients[layer].weight_hh);
-    call.expect_near(call.gradients[layer].bias_ih, expected.gradients[layer].bias_ih);
+    const LayerGradients& out = call.gradients[layer];
+    const auto& right = expected.gradients[layer];
+    const std::string number = "[" + std::to_string(layer) + "]";
+    call.expect_right("dW_hh" + number, out.weight_hh, right.weight_hh);
+    call.expect_right("db_ih" + number, out.bias_ih, right.bias_ih);
   }
 }
 
