@@ -22,15 +22,14 @@ double seed_distance(const Problem& a, Problem b) {
 
 std::vector<Config> winners_nearby(const Problem& problem, const DeviceInfo& device,
                                    const std::string& db) {
-  std::vector<std::pair<double, Config>> found;
   const Result<Database> database = read_database(db);
   if (!database.ok()) return {};  // a first run has none; `save` reports a bad one
-  for (const DeviceRecord& record : database->devices) {
-    if (record.device.backend != device.backend || record.device.key != device.key) continue;
-    for (const Entry& entry : record.entries) {
-      const double distance = seed_distance(problem, entry.problem);
-      if (std::isfinite(distance)) found.emplace_back(distance, entry.config);
-    }
+  const DeviceRecord* const record = find_device(*database, device);
+  if (record == nullptr) return {};
+  std::vector<std::pair<double, Config>> found;
+  for (const Entry& entry : record->entries) {
+    const double distance = seed_distance(problem, entry.problem);
+    if (std::isfinite(distance)) found.emplace_back(distance, entry.config);
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
