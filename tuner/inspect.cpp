@@ -67,7 +67,6 @@ Status run_step(Rnn& rnn, Device& device) {
   const Problem& p = rnn.problem();
   const TensorCounts n = tensor_counts(p);
   Tensors tensors(device);
-  const auto state = [&](std::int64_t count) { return tensors.floats(count); };
   std::vector<LayerWeights> weights;
   std::vector<LayerGradients> gradients;
   for (std::int64_t i = 0; i < p.layers * p.directions; ++i) {
@@ -75,20 +74,25 @@ Status run_step(Rnn& rnn, Device& device) {
     weights.push_back({w.weight_ih, w.weight_hh, w.bias_ih, w.bias_hh, w.weight_hr});
     gradients.push_back(weights_of(p, i / p.directions, tensors));
   }
-  const float *const x = state(n.x), *const h_0 = state(n.h), *const c_0 = state(n.c);
-  float* const y = state(n.y);
-  const Forward forward{
-      .x = x, .h_0 = h_0, .c_0 = c_0, .y = y, .h_n = state(n.h), .c_n = state(n.c)};
+  const float *const x = tensors.floats(n.x), *const h_0 = tensors.floats(n.h),
+                     *const c_0 = tensors.floats(n.c);
+  float* const y = tensors.floats(n.y);
+  const Forward forward{.x = x,
+                        .h_0 = h_0,
+                        .c_0 = c_0,
+                        .y = y,
+                        .h_n = tensors.floats(n.h),
+                        .c_n = tensors.floats(n.c)};
   const BackwardData data{.x = x,
                           .h_0 = h_0,
                           .c_0 = c_0,
                           .y = y,
-                          .dy = state(n.y),
-                          .dh_n = state(n.h),
-                          .dc_n = state(n.c),
-                          .dx = state(n.x),
-                          .dh_0 = state(n.h),
-                          .dc_0 = state(n.c)};
+                          .dy = tensors.floats(n.y),
+                          .dh_n = tensors.floats(n.h),
+                          .dc_n = tensors.floats(n.c),
+                          .dx = tensors.floats(n.x),
+                          .dh_0 = tensors.floats(n.h),
+                          .dc_0 = tensors.floats(n.c)};
   const Buffers buffers{tensors.memory(rnn.packed_bytes()), tensors.memory(rnn.workspace_bytes()),
                         tensors.memory(rnn.reserve_bytes())};
   Status status = tensors.status();
