@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 #include <vector>
 
 #include "reports/format.hpp"
@@ -18,9 +19,9 @@ constexpr double kSectorBytes = 32;
 
 using Cells = std::vector<std::string>;
 
-// Columns as wide as their longest cell: the first `left` are aligned to the left, others to the
-// right.
-std::string table(const std::vector<Cells>& rows, std::size_t left) {
+// Columns as wide as their longest cell. `align` has 'l' or 'r' for each column, 'r' for those
+// beyond it.
+std::string table(const std::vector<Cells>& rows, std::string_view align) {
   std::vector<std::size_t> widths;
   for (const Cells& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
@@ -31,7 +32,8 @@ std::string table(const std::vector<Cells>& rows, std::size_t left) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
       const std::string gap(widths[i] - row[i].size(), ' ');
-      line += "  " + (i < left ? row[i] + gap : gap + row[i]);
+      const bool left = i < align.size() && align[i] == 'l';
+      line += "  " + (left ? row[i] + gap : gap + row[i]);
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
@@ -87,7 +89,7 @@ std::string plan_text(const InspectedPlan& plan, const std::string& device_kind,
                           {"config", to_string(plan.choice.config)},
                           {"chosen by", chosen_text(plan.choice)}};
   for (const std::string& note : plan.choice.notes) rows.push_back({"", note});
-  return to_string(plan.problem) + "\n" + table(rows, 2);
+  return to_string(plan.problem) + "\n" + table(rows, "ll");
 }
 
 std::string sizes_text(const PlanSizes& sizes, const std::string& how) {
@@ -95,7 +97,7 @@ std::string sizes_text(const PlanSizes& sizes, const std::string& how) {
          table({{"packed weights", bytes_text(double(sizes.packed))},
                 {"workspace", bytes_text(double(sizes.workspace))},
                 {"reserve", bytes_text(double(sizes.reserve))}},
-               1);
+               "l");
 }
 
 struct Traffic {
@@ -146,17 +148,8 @@ std::string step_text(const Inspection& found) {
   std::erase_if(rows, [](const Cells& row) {
     return row[1] == "0" && row[0] != "kernels" && row[0] != "products";
   });
-  // The text at the end of a row is no figure to align.
-  std::vector<Cells> figures;
-  for (const Cells& row : rows) figures.push_back({row[0], row[1]});
-  std::string text = table(figures, 1), joined;
-  for (std::size_t i = 0, at = 0; i < rows.size(); ++i) {
-    const std::size_t end = text.find('\n', at);
-    joined += text.substr(at, end - at) + (rows[i][2].empty() ? "" : "  " + rows[i][2]) + "\n";
-    at = end + 1;
-  }
   return section("One training step", "noted from what the plan queued, which did not run") +
-         joined + "  of " + flops_text(step_flops(found.plan.problem)) +
+         table(rows, "lrl") + "  of " + flops_text(step_flops(found.plan.problem)) +
          " that the problem needs in products; arithmetic of the kernels is not counted\n";
 }
 
@@ -169,7 +162,7 @@ std::string launches_text(const simt::Recording& recording) {
                     extent_text(kernel.block)});
   }
   return section("Kernel launches", "noted; the grid is the largest of a kernel's") +
-         table(rows, 2);
+         table(rows, "ll");
 }
 
 std::string products_text(const simt::Recording& recording) {
@@ -183,7 +176,8 @@ std::string products_text(const simt::Recording& recording) {
                     std::to_string(product.count), flops_text(flops),
                     flops_text(flops * double(product.count))});
   }
-  return section("Products", "noted; column-major m x n x k as cuBLAS gets them") + table(rows, 1);
+  return section("Products", "noted; column-major m x n x k as cuBLAS gets them") +
+         table(rows, "l");
 }
 
 Cells resources_of(const simt::RecordedKernel& kernel, const cuda::Compiled& row) {
@@ -228,7 +222,7 @@ std::string resources_text(const Inspection& found, const std::string& architect
   if (rows.size() == 1) return section(title, "") + failed;
   return section(title, "compiled for " + architecture +
                             "; blocks of a multiprocessor and occupancy computed") +
-         table(rows, 1) + failed;
+         table(rows, "l") + failed;
 }
 
 std::string access_text(const simt::MemoryLine& line) {
@@ -272,7 +266,7 @@ std::string lines_text(const simt::Recording& recording) {
   }
   return section("Memory accesses of the kernels",
                  "counted on the emulator; one launch of each kind ran") +
-         (rows.size() == 1 ? "" : table(rows, 3)) + notes +
+         (rows.size() == 1 ? "" : table(rows, "lll")) + notes +
          "  Requests are of a warp; a request takes so many sectors of 32 bytes of global memory, "
          "or\n  wavefronts of shared memory, of which more than the least are bank conflicts. "
          "Caches are not\n  modelled.\n";
