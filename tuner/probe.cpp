@@ -20,9 +20,23 @@ namespace {
 using cuda::BarrierArguments;
 using cuda::kProbeThreads;
 using cuda::RemoteArguments;
-using Kernels = std::vector<std::shared_ptr<const gpu::Kernel>>;
 
 constexpr unsigned kClusterSizes[] = {2, 4, 8, 16};
+
+// How much is run. The emulator walks through the same with little.
+struct Scale {
+  unsigned blocks;      // of a grid, 0: as many as there are multiprocessors
+  int few, many;        // rounds or launches, of which the difference is timed
+  int checked;          // rounds of a kernel that checks
+  const char* problem;  // of the time step
+};
+constexpr Scale kOnGpu{.blocks = 0,
+                       .few = 200,
+                       .many = 1200,
+                       .checked = 1000,
+                       .problem = "lstm:L1,T64,B16,I768,H768,f32"};
+constexpr Scale kEmulated{
+    .blocks = 4, .few = 1, .many = 5, .checked = 3, .problem = "lstm:L1,T2,B2,I4,H4,f32"};
 
 Error wrong(const std::string& what) { return {ErrorCode::internal, what}; }
 
@@ -39,6 +53,7 @@ class GpuProbe {
         device_(std::move(device)),
         clock_(std::move(clock)),
         emulated_(device_->info().backend == "simt"),
+        scale_(emulated_ ? kEmulated : kOnGpu),
         words_(value_or_throw(device_->allocate(3 * sizeof(unsigned)))) {}
   ~GpuProbe() { device_->release(words_); }
   GpuProbe(const GpuProbe&) = delete;
@@ -49,7 +64,8 @@ class GpuProbe {
   gpu::GpuDevice& gpu() const { return gpu::gpu(*device_); }
   bool has_clusters() const { return !emulated_ && gpu().limits().compute_capability >= 90; }
   unsigned blocks() const {
-    return emulated_ ? 4 : static_cast<unsigned>(gpu().limits().multiprocessors);
+    return scale_.blocks > 0 ? scale_.blocks
+                             : static_cast<unsigned>(gpu().limits().multiprocessors);
   }
 
   // Each a question: what it finds is told; an error is its failure.
@@ -106,6 +122,7 @@ class GpuProbe {
   const std::shared_ptr<Device> device_;
   const std::shared_ptr<Clock> clock_;
   const bool emulated_;
+  const Scale& scale_;
   void* const words_;
   std::string question_;
   bool failed_ = false;
@@ -127,12 +144,11 @@ Result<double> GpuProbe::time_us(const Step& step) {
 }
 
 Result<double> GpuProbe::round_us(const std::function<Status(int)>& launch) {
-  const int few = emulated_ ? 1 : 200, many = emulated_ ? 5 : 1200;
-  const Result<double> first = time_us([&] { return launch(few); });
+  const Result<double> first = time_us([&] { return launch(scale_.few); });
   if (!first.ok()) return first.error();
-  const Result<double> last = time_us([&] { return launch(many); });
+  const Result<double> last = time_us([&] { return launch(scale_.many); });
   if (!last.ok()) return last.error();
-  const double each = (*last - *first) / (many - few);
+  const double each = (*last - *first) / (scale_.many - scale_.few);
   if (each > 0 || emulated_) return each;
   return wrong("more rounds took no longer: the rounds were not run, or the timer is wrong");
 }
@@ -143,7 +159,7 @@ Status GpuProbe::check_and_time(const std::string& of, ProbeKernel checked, Prob
   if (!check.ok()) return check.error();
   if (!run.ok()) return run.error();
   Status status = clear();
-  if (status.ok()) status = launch(**check, shape, barriers(emulated_ ? 3 : 1000));
+  if (status.ok()) status = launch(**check, shape, barriers(scale_.checked));
   if (status.ok()) status = expect_no_errors();
   if (!status.ok()) return status;
   const Result<double> each =
@@ -237,7 +253,7 @@ Status GpuProbe::resident_clusters() {
 Status GpuProbe::launch_gap() {
   const auto empty = kernel(kEmpty);
   if (!empty.ok()) return empty.error();
-  const int few = emulated_ ? 1 : 100, many = emulated_ ? 4 : 1100;
+  const int few = scale_.few, many = scale_.many;
   const auto queue = [&](int launches, Stream stream) -> Status {
     const gpu::LaunchShape shape{.grid = {blocks()}, .block = {kProbeThreads}};
     const BarrierArguments none = barriers(0);
@@ -273,14 +289,11 @@ Status GpuProbe::launch_gap() {
 }
 
 Status GpuProbe::time_step() {
-  const Problem problem =
-      *parse_problem(emulated_ ? "lstm:L1,T2,B2,I4,H4,f32" : "lstm:L1,T64,B16,I768,H768,f32");
+  const Problem problem = *parse_problem(scale_.problem);
   const Setting setting{device_, make_case(problem, options_.seed), clock_};
-  bool persistent = false;
   const Space space(problem, device_->info());
   for (const Space::Branch& branch : space.branches()) {
     const std::string of = to_string(problem) + ", " + branch.variant->name + " as built in";
-    persistent = persistent || std::string(branch.variant->name) == "persistent";
     if (!branch.why_not.empty()) {
       text(of, branch.why_not);
       continue;
@@ -296,7 +309,6 @@ Status GpuProbe::time_step() {
     if (!time.ok()) return time.error();
     value(of, *time / static_cast<double>(problem.time), "us a time step, forward and backward");
   }
-  if (!persistent) text(to_string(problem) + ", persistent", "not built yet");
   return {};
 }
 
