@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of back ends: a new one is a row here.
+#include "devices.hpp"
+
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 
 #include "cpu/device.hpp"
 #include "cuda/device.hpp"
@@ -57,14 +61,26 @@ int ordinal_of(std::string_view name, const Backend& backend) {
 
 }  // namespace
 
-Result<std::shared_ptr<Device>> open_device(std::string_view name, const DeviceOptions& options) {
+std::string device_names() {
   std::string names;
+  for (const Backend& backend : kBackends) {
+    names += (names.empty() ? "" : ", ") + std::string(backend.names);
+  }
+  return names;
+}
+
+bool is_device_name(std::string_view name) {
+  return std::any_of(std::begin(kBackends), std::end(kBackends),
+                     [&](const Backend& backend) { return ordinal_of(name, backend) >= 0; });
+}
+
+Result<std::shared_ptr<Device>> open_device(std::string_view name, const DeviceOptions& options) {
   for (const Backend& backend : kBackends) {
     const int ordinal = ordinal_of(name, backend);
     if (ordinal >= 0) return backend.open(ordinal, options);
-    names += (names.empty() ? "" : ", ") + std::string(backend.names);
   }
-  return invalid_argument("device: expected one of " + names + ", got '" + std::string(name) + "'");
+  return invalid_argument("device: expected one of " + device_names() + ", got '" +
+                          std::string(name) + "'");
 }
 
 Result<std::vector<BackendDevices>> list_devices(const DeviceOptions& options) {

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <regex>
 
+#include "devices.hpp"
 #include "lookup.hpp"
 #include "paths.hpp"
 #include "simt/device.hpp"
@@ -157,14 +158,12 @@ std::shared_ptr<Device> open_device(const Options& options) {
     return value_or_throw(
         simt::open_simt({.seed = options.seed, .checked = options.device != "simt"}));
   }
-  Result<std::shared_ptr<Device>> device =
-      rnntune::open_device(options.device, {.threads = options.threads, .isa = options.isa});
-  constexpr std::string_view kUnknown = "device: expected one of ";
-  if (!device.ok() && device.error().message.starts_with(kUnknown)) {
-    std::string message = device.error().message;
-    throw BadInput(message.insert(kUnknown.size(), "simt, simt:checked, "));
+  if (!is_device_name(options.device)) {
+    throw BadInput("device: expected one of simt, simt:checked, " + device_names() + ", got '" +
+                   options.device + "'");
   }
-  return value_or_throw(std::move(device));
+  return value_or_throw(
+      rnntune::open_device(options.device, {.threads = options.threads, .isa = options.isa}));
 }
 
 void require_writable(const std::string& option, const std::string& path) {
