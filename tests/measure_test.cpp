@@ -241,6 +241,22 @@ TEST(Interleaved, TheFasterOfTwoCloseConfigsWins) {
   }
 }
 
+TEST(Interleaved, AnOpponentIsTheFastestOfItsName) {
+  std::vector<Contender> contenders(4);
+  std::vector<Timing> timings(4);
+  for (const auto& [i, name, time_us] : {std::tuple{0, "rnntune", 5.0},
+                                         {1, "onednn", 9.0},
+                                         {2, "onednn", 8.0},
+                                         {3, "unfused", 20.0}}) {
+    contenders[static_cast<std::size_t>(i)].name = name;
+    timings[static_cast<std::size_t>(i)].summary.median = time_us;
+  }
+  EXPECT_TRUE(fastest_of_name(contenders, timings, 0));
+  EXPECT_FALSE(fastest_of_name(contenders, timings, 1));
+  EXPECT_TRUE(fastest_of_name(contenders, timings, 2));
+  EXPECT_TRUE(fastest_of_name(contenders, timings, 3));
+}
+
 TEST(Interleaved, EqualConfigsAreTiedAndLessMemoryWins) {
   Simulation simulation;
   Contender large, small, slow;

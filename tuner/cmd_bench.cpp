@@ -17,6 +17,7 @@
 #include "tuner/command.hpp"
 #include "tuner/environment.hpp"
 #include "tuner/evaluate.hpp"
+#include "tuner/finalists.hpp"
 #include "tuner/gpu_clock.hpp"
 #include "tuner/interrupt.hpp"
 #include "tuner/options.hpp"
@@ -125,12 +126,15 @@ class Bench {
                     std::vector<Contender>& contenders) {
     progress_.show(named.name, 0.1, "preparing " + name);
     std::vector<std::string> notes;
-    Result<Contender> opponent = find_contender(setting, name, notes);
-    if (opponent.ok()) {
-      for (const std::string& note : opponent->notes) progress_.say(name + ": " + note);
-      return contenders.push_back(std::move(opponent.value()));
+    Result<std::vector<Contender>> found = find_contenders(setting, name, notes);
+    if (found.ok()) {
+      for (Contender& contender : *found) {
+        for (const std::string& note : contender.notes) progress_.say(name + ": " + note);
+        contenders.push_back(std::move(contender));
+      }
+      return;
     }
-    progress_.say(named.name + ": no " + name + ": " + opponent.error().message);
+    progress_.say(named.name + ": no " + name + ": " + found.error().message);
     missing_ = missing_ || options_.asked_against;
   }
 
@@ -145,10 +149,14 @@ class Bench {
     progress_.say(news_.read(*clock_));
     progress_.clear();
     if (!result.ok()) throw std::runtime_error(named.name + ": " + result.error().message);
-    const std::vector<StepCounters> counters = count(contenders);
+    std::vector<std::size_t> kept;
+    for (std::size_t i = 0; i < contenders.size(); ++i) {
+      if (fastest_of_name(contenders, result->timings, i)) kept.push_back(i);
+    }
+    const std::vector<StepCounters> counters = count(contenders, kept);
     progress_.say(counting_.news());
     std::fprintf(table_, "%s: %s\n", named.name.c_str(), to_string(named.problem).c_str());
-    for (std::size_t i = 0; i < contenders.size(); ++i) {
+    for (const std::size_t i : kept) {
       // The row outlives the problem; what the step owns may be large.
       contenders[i].step = nullptr;
       rows_.push_back({named.name, named.problem, contenders[i], result->timings[i],
@@ -169,9 +177,11 @@ class Bench {
   }
 
   // After all timing of the problem, so that it can disturb none.
-  std::vector<StepCounters> count(const std::vector<Contender>& contenders) {
+  std::vector<StepCounters> count(const std::vector<Contender>& contenders,
+                                  const std::vector<std::size_t>& which) {
     std::vector<CountedStep> steps;
-    for (const Contender& contender : contenders) {
+    for (const std::size_t i : which) {
+      const Contender& contender = contenders[i];
       if (contender.on_device) steps.push_back({contender.name, contender.step});
     }
     return counting_.count(steps);

@@ -141,10 +141,10 @@ class Verification {
     if (device_->info().backend != "cuda" || interrupted()) return;
     progress_.show(named.name, 0, "asking cudnn");
     std::vector<std::string> notes;
-    const Result<Contender> library = find_contender(setting, "cudnn", notes);
-    if (!library.ok()) {
-      const std::string& why = library.error().message;
-      if (library.error().code != ErrorCode::internal) {
+    const Result<std::vector<Contender>> found = find_contenders(setting, "cudnn", notes);
+    if (!found.ok()) {
+      const std::string& why = found.error().message;
+      if (found.error().code != ErrorCode::internal) {
         return progress_.say(named.name + ": no second reference: " + why);
       }
       ++failures_;
@@ -153,11 +153,12 @@ class Verification {
                    named.name.c_str(), setting.which->reference.c_str(), why.c_str());
       return;
     }
+    const Contender& library = found->front();
     Line line;
     line.ours = false;
-    line.variant = "cudnn " + library->version + " " + library->algorithm;
+    line.variant = "cudnn " + library.version + " " + library.algorithm;
     line.configs = 1;
-    line.worst = library->validation;
+    line.worst = library.validation;
     report(named, line, setting.which->reference);
   }
 

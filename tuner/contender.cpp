@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "paths.hpp"
@@ -68,41 +69,58 @@ Result<std::unique_ptr<Plan>> make_plan(const Setting& setting, const Config& co
   return plan;
 }
 
-// Keeps the fastest. Each is timed alone, as long as that shows it far slower than the best so far;
-// else both are timed in turns, since a machine that was busy for a second must not choose. No more
-// than two are alive: their memory may be large.
+// Keeps the fastest of each number of threads. Each contender is timed alone, as long as that shows
+// it far slower than the best so far; else both are timed in turns, since a machine that was busy
+// for a second must not choose. No more than two of a number are alive: their memory may be large.
 class Screening {
  public:
   explicit Screening(Clock& clock) : clock_(clock) {}
 
   void consider(Contender contender) {
+    std::optional<Best>& best = best_[contender.threads];
     MeasurePolicy policy = kScreening;
-    policy.best_us = best_us_;
+    if (best) policy.best_us = best->time_us;
     const Result<Timing> timing = measure(contender.step, policy, clock_);
     if (!timing.ok()) return refuse(timing.error());
-    if (best_) {
-      if (timing->summary.median > kNoMatch * best_us_) return;
-      const Step steps[] = {best_->step, contender.step};
+    const double time_us = timing->summary.median;
+    if (best) {
+      if (time_us > kNoMatch * best->time_us) return;
+      const Step steps[] = {best->contender.step, contender.step};
       const Result<Comparison> duel = measure_interleaved(steps, kDuel, clock_);
       if (!duel.ok()) return refuse(duel.error());
       if (duel->ratios[1].median >= 1) return;
     }
-    best_us_ = timing->summary.median;
-    best_ = std::move(contender);
+    best = Best{time_us, std::move(contender)};
   }
   void refuse(Error error) { error_ = std::move(error); }
 
-  // An interrupted screening has not seen them all, so it names none.
-  Result<Contender> result() {
+  // Fastest first, without those that are no match for it. An interrupted screening has not seen
+  // them all, so it names none.
+  Result<std::vector<Contender>> result() {
     if (interrupted()) return unsupported("interrupted");
-    if (!best_) return error_;
-    return std::move(*best_);
+    std::vector<Best> order;
+    for (auto& [threads, best] : best_) {
+      if (best) order.push_back(std::move(*best));
+    }
+    if (order.empty()) return error_;
+    std::stable_sort(order.begin(), order.end(),
+                     [](const Best& a, const Best& b) { return a.time_us < b.time_us; });
+    std::vector<Contender> contenders;
+    for (Best& best : order) {
+      if (best.time_us > kNoMatch * order.front().time_us) break;
+      contenders.push_back(std::move(best.contender));
+    }
+    return contenders;
   }
 
  private:
+  struct Best {
+    double time_us;
+    Contender contender;
+  };
+
   Clock& clock_;
-  double best_us_ = std::numeric_limits<double>::infinity();
-  std::optional<Contender> best_;
+  std::map<int, std::optional<Best>> best_;  // by number of threads
   Error error_ = unsupported("nothing to choose from");
 };
 
@@ -119,8 +137,8 @@ std::vector<Config> screened_configs(const Setting& setting, const Variant& vari
   return configs;
 }
 
-Result<Contender> best_of_variant(const Setting& setting, const Variant& variant,
-                                  std::vector<std::string>& notes) {
+Result<std::vector<Contender>> best_of_variant(const Setting& setting, const Variant& variant,
+                                               std::vector<std::string>& notes) {
   const std::string why = variant.why_not(setting.problem(), setting.device->info());
   if (!why.empty()) return unsupported(std::string(variant.name) + ": " + why);
   Screening screening(setting.clock());
@@ -164,6 +182,7 @@ Result<Contender> prepare_opponent(const Setting& setting, const std::shared_ptr
   contender.version = library->version();
   contender.algorithm = run->algorithm();
   if (setting.device->info().backend == "cpu") {
+    contender.threads = threads;
     contender.algorithm += ", threads " + std::to_string(threads);
   }
   contender.notes = run->notes();
@@ -174,8 +193,8 @@ Result<Contender> prepare_opponent(const Setting& setting, const std::shared_ptr
   return contender;
 }
 
-Result<Contender> best_opponent(const Setting& setting, const std::string& name,
-                                std::vector<std::string>& notes) {
+Result<std::vector<Contender>> best_opponent(const Setting& setting, const std::string& name,
+                                             std::vector<std::string>& notes) {
   std::vector<std::string> absent;
   auto libraries = reference::find_opponents(name, {setting.device, data_folder()}, absent);
   if (!libraries.ok()) return libraries.error();
@@ -239,6 +258,9 @@ std::optional<Contender> prepare(const Setting& setting, const Config& config, R
   contender.name = config.variant;
   contender.algorithm = to_string(config);
   contender.config = config;
+  if (setting.device->info().backend == "cpu") {
+    contender.threads = static_cast<int>(config.get_int("threads"));
+  }
   contender.validation = *record.validation;
   contender.sizes = owned->plan->sizes();
   if (setting.clock().completes_steps()) {
@@ -249,8 +271,8 @@ std::optional<Contender> prepare(const Setting& setting, const Config& config, R
   return contender;
 }
 
-Result<Contender> find_contender(const Setting& setting, const std::string& name,
-                                 std::vector<std::string>& notes) {
+Result<std::vector<Contender>> find_contenders(const Setting& setting, const std::string& name,
+                                               std::vector<std::string>& notes) {
   const Variant* variant = find_variant(setting.device->info().backend, name);
   return variant != nullptr ? best_of_variant(setting, *variant, notes)
                             : best_opponent(setting, name, notes);

@@ -35,6 +35,7 @@ struct Contender {
   Config config;                   // of ours; variant empty: a library
   Validation validation;
   PlanSizes sizes;
+  int threads = 0;        // of the host that it runs on; 0: it runs on a GPU
   bool on_device = true;  // its work is the setting's device's, not the host's
   Step step;              // of the setting's clock; owns all it runs on
 };
@@ -46,11 +47,13 @@ std::unique_ptr<Plan> make_valid_plan(const Setting& setting, const Config& conf
 // The same, set up for timing.
 std::optional<Contender> prepare(const Setting& setting, const Config& config, Record& record);
 
-// The contender of a name for --against: a variant in its fastest config, or the fastest of all
-// versions and thread counts of a library. Reasons for those that cannot take part go to `notes`;
+// The contenders of a name for --against: a variant in its fastest config, or the fastest of all
+// versions of a library, for each number of threads that is worth a turn in the race, the fastest
+// one first. Which one is the opponent is for the race to say (`fastest_of_name`): two threads lose
+// to one in seconds in which a core is busy. Reasons for those that cannot take part go to `notes`;
 // an unknown name, and a name none of whose versions can, is an error.
-Result<Contender> find_contender(const Setting& setting, const std::string& name,
-                                 std::vector<std::string>& notes);
+Result<std::vector<Contender>> find_contenders(const Setting& setting, const std::string& name,
+                                               std::vector<std::string>& notes);
 
 // The names of --against or, where none were asked for, the usual ones of the device. BadInput for
 // names that can never be found, before any work is done.

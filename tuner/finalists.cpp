@@ -50,6 +50,15 @@ Result<Race> race(std::span<const Contender> configs, std::span<const Contender>
   return race;
 }
 
+bool fastest_of_name(std::span<const Contender> contenders, std::span<const Timing> timings,
+                     std::size_t i) {
+  for (std::size_t other = 0; other < contenders.size(); ++other) {
+    if (contenders[other].name != contenders[i].name) continue;
+    if (timings[other].summary.median < timings[i].summary.median) return false;
+  }
+  return true;
+}
+
 Against to_against(const Contender& opponent, const Timing& timing, const Summary& ratio) {
   const Interval interval = ratio.interval.value_or(Interval{0, 0});
   return {opponent.name,

@@ -20,6 +20,10 @@ struct Race {
 Result<Race> race(std::span<const Contender> configs, std::span<const Contender> opponents,
                   const MeasurePolicy& policy, Clock& clock);
 
+// Whether contender i was the fastest of those that have its name, all timed in one run.
+bool fastest_of_name(std::span<const Contender> contenders, std::span<const Timing> timings,
+                     std::size_t i);
+
 // What the records keep of an opponent.
 Against to_against(const Contender& opponent, const Timing& timing, const Summary& ratio);
 

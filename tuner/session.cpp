@@ -224,17 +224,21 @@ std::optional<Final> Session::decide(Search& search) {
 void Session::rerun(const Search& search, const std::vector<const Record*>& order, Final& final) {
   progress_.show(search.named.name, kSearchShare, "finalists and opponents");
   const std::vector<Contender> configs = finalists(search, order);
-  const std::vector<Contender> others = opponents(search, final);
+  const std::vector<Contender> candidates = opponents(search, final);
   if (configs.empty()) return;
-  const auto result = race(configs, others, final_policy(options_.budget_s), *clock_);
+  const auto result = race(configs, candidates, final_policy(options_.budget_s), *clock_);
   if (!result.ok()) return progress_.say(search.named.name + ": " + result.error().message);
   const Comparison& times = result->comparison;
   final.config = configs[result->winner].config;
   final.time_us = to_time_us(times.timings[result->winner]);
   for (const std::size_t i : result->tied) final.tied.push_back(configs[i].config);
-  for (std::size_t i = 0; i < others.size(); ++i) {
-    const std::size_t place = configs.size() + i;
-    final.against.push_back(to_against(others[i], times.timings[place], times.ratios[place]));
+  const auto their_timings = std::span(times.timings).subspan(configs.size());
+  std::vector<Contender> others;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (!fastest_of_name(candidates, their_timings, i)) continue;
+    others.push_back(candidates[i]);
+    final.against.push_back(
+        to_against(candidates[i], their_timings[i], times.ratios[configs.size() + i]));
   }
   progress_.say(news_.read(*clock_));
   final.counters = count(configs[result->winner], others);
@@ -270,14 +274,16 @@ std::vector<Contender> Session::opponents(const Search& search, Final& final) {
   std::vector<Contender> contenders;
   for (const std::string& name : against_) {
     std::vector<std::string> notes;
-    Result<Contender> contender = find_contender(search.setting, name, notes);
-    if (contender.ok()) {
-      for (const std::string& note : contender->notes) progress_.say(name + ": " + note);
-      if (!contender->notes.empty()) final.notes.emplace_back(name, contender->notes);
-      contenders.push_back(std::move(contender.value()));
+    Result<std::vector<Contender>> found = find_contenders(search.setting, name, notes);
+    if (found.ok()) {
+      for (Contender& contender : *found) {
+        for (const std::string& note : contender.notes) progress_.say(name + ": " + note);
+        if (!contender.notes.empty()) final.notes.emplace_back(name, contender.notes);
+        contenders.push_back(std::move(contender));
+      }
     } else {
-      progress_.say(search.named.name + ": no " + name + ": " + contender.error().message);
-      final.notes.emplace_back(name, std::vector{contender.error().message});
+      progress_.say(search.named.name + ": no " + name + ": " + found.error().message);
+      final.notes.emplace_back(name, std::vector{found.error().message});
     }
   }
   return contenders;
