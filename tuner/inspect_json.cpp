@@ -10,15 +10,10 @@ Json moved_json(const simt::Moved& moved) {
 
 Json extent_json(const gpu::Extent3& e) { return {e.x, e.y, e.z}; }
 
-const char* json_name(simt::Access access) {
-  return access == simt::Access::read ? "read"
-                                      : (access == simt::Access::write ? "write" : "atomic");
-}
-
 Json line_json(const simt::MemoryLine& line) {
   return {{"line", line.line},
           {"memory", line.shared ? "shared" : "global"},
-          {"access", json_name(line.access)},
+          {"access", to_string(line.access)},
           {"requests", line.requests},
           {"bytes", line.bytes},
           {line.shared ? "wavefronts" : "sectors", line.transactions},

@@ -225,22 +225,11 @@ std::string resources_text(const Inspection& found, const std::string& architect
          table(rows, "l") + failed;
 }
 
-std::string access_text(const simt::MemoryLine& line) {
-  switch (line.access) {
-    case simt::Access::read:
-      return line.shared ? "shared read" : "read";
-    case simt::Access::write:
-      return line.shared ? "shared write" : "write";
-    case simt::Access::atomic:
-      return line.shared ? "shared atomic" : "atomic";
-  }
-  return {};
-}
-
 Cells line_cells(const std::string& kernel, const simt::MemoryLine& line) {
   const double requests = std::max(1.0, double(line.requests));
-  Cells cells{kernel, line.line, access_text(line), std::to_string(line.requests),
-              bytes_text(double(line.bytes))};
+  Cells cells{kernel, line.line,
+              (line.shared ? "shared " : "") + std::string(to_string(line.access)),
+              std::to_string(line.requests), bytes_text(double(line.bytes))};
   const std::string each = format_number(double(line.transactions) / requests, 3);
   const std::string least = format_number(double(line.ideal) / requests, 3);
   const Cells counts = line.shared ? Cells{"", "", each, least} : Cells{each, least, "", ""};

@@ -12,6 +12,10 @@
 namespace rnntune::simt {
 
 enum class Access : std::uint8_t { read, write, atomic };
+constexpr const char* to_string(Access access) {
+  constexpr const char* kNames[] = {"read", "write", "atomic"};
+  return kNames[static_cast<std::size_t>(access)];
+}
 
 struct Record {
   const void* pc = nullptr;
