@@ -90,11 +90,16 @@ struct BackwardTiles {
       const std::int64_t depth = 4 * lanes();
       const float* a = p.dgates + first * p.block_stride + row * depth;
       const float* w = p.w + first * depth * kVectors * lanes();
-      for (std::int64_t block = first; block < end; ++block) {
+      const bool tail = end == p.blocks && p.last_units < lanes();
+      for (std::int64_t block = first; block < end - (tail ? 1 : 0); ++block) {
         multiply<kRows, kVectors>({a, depth, 1, w, kVectors * lanes()}, depth, acc, run.prefetch);
         a += p.block_stride;
         w += depth * kVectors * lanes();
       }
+      if (!tail || first == end) return;
+      for (int gate = 0; gate < 4; ++gate, a += lanes(), w += lanes() * kVectors * lanes())
+        multiply<kRows, kVectors>({a, depth, 1, w, kVectors * lanes()}, p.last_units, acc,
+                                  run.prefetch);
     }
 
     static HWY_INLINE void store(const BackwardPanel& p, std::int64_t row,

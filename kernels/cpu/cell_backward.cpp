@@ -82,6 +82,7 @@ void CellPlan::backward_layer(const Member& me, const Call& call, std::size_t l,
     p.dgates = t.gates;
     p.block_stride = gate_rows_ * 4 * kernels_.lanes;
     p.blocks = blocks_;
+    p.last_units = block_units(blocks_ - 1);
     p.rows = call.extent.batch;
     p.ldo = problem_.hidden;
     const Range mine = split(hidden_panels_.count, me.count, me.id);
@@ -141,6 +142,7 @@ void CellPlan::backward_step(const Member& me, const Call& call, const Layer& la
   BackwardPanel p;
   p.block_stride = gate_rows_ * 4 * v;
   p.blocks = last ? 0 : blocks_;
+  p.last_units = block_units(blocks_ - 1);
   p.dgates = gates_at(t, 0, row + (last ? 0 : batch));
   p.rows = samples.size();
   BackwardCell& cell = p.cell;
@@ -181,6 +183,7 @@ void CellPlan::backward_input(const Member& me, const Call& call, const Layer& l
     p.dgates = gates_at(t, 0, row);
     p.block_stride = gate_rows_ * 4 * v;
     p.blocks = blocks_;
+    p.last_units = block_units(blocks_ - 1);
     p.rows = std::min(kRowBlock, rows.end - row);
     p.ldo = layer.input;
     for (std::int64_t panel = 0; panel < panels.count; ++panel) {

@@ -64,7 +64,8 @@ struct BackwardCell {
 struct BackwardPanel {
   const float* dgates = nullptr;  // [rows][4][V] of block 0
   std::int64_t block_stride = 0;
-  std::int64_t blocks = 0;  // 0: acc is 0
+  std::int64_t blocks = 0;      // 0: acc is 0
+  std::int64_t last_units = 0;  // of the last block's V units, those that exist
   const float* w = nullptr;
   int vectors = 1;
   std::int64_t rows = 0;

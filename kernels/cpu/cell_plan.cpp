@@ -23,7 +23,10 @@ CellPlan::CellPlan(const Problem& problem, const CellKernels& kernels, const Cel
   // Blocks 256 rows apart (16 KiB of gates) would fall into the same cache sets: keep them odd.
   gate_rows_ = rows + (rows % 16 == 0 ? 1 : 0);
   c_rows_ = rows + problem.batch;
-  hidden_panels_ = {blocks_, ceil_div(blocks_, choice.columns)};
+  // Threads that share hidden units take equal numbers of panels.
+  const std::int64_t sharing = choice.split_batch ? 1 : choice.threads;
+  const std::int64_t panels = ceil_div(ceil_div(blocks_, choice.columns), sharing) * sharing;
+  hidden_panels_ = {blocks_, std::min(blocks_, panels)};
   place_layers();
   place_workspace();
 }

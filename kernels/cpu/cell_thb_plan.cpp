@@ -24,9 +24,9 @@ CellThbPlan::CellThbPlan(const Problem& problem, const CellThbKernels& kernels,
                          const CellChoice& choice)
     : problem_(problem), kernels_(kernels), choice_(choice), panel_vectors_(choice.columns) {
   const std::int64_t h = problem.hidden;
-  const Panels widest = panels_of(problem.batch);
-  panel_vectors_ = widest.width(0);
-  padded_ = widest.vectors * kernels.lanes;
+  const Panels panels = panels_of(problem.batch);
+  panel_vectors_ = panels.widest();
+  padded_ = panels.vectors * kernels.lanes;
   units_ = {h, ceil_div(h, kernels.forward_units[panel_vectors_])};
   hidden_ = {h, ceil_div(h, kernels.backward_units[panel_vectors_])};
   place_layers();
