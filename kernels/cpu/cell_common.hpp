@@ -32,6 +32,8 @@ struct Ahead {
   std::int64_t floats = 0;
 };
 
+inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
 // [0, vectors) cut into `count` panels, as even as possible. Wide and narrow ones take turns, so
 // that equal numbers of neighbouring panels have equal numbers of vectors, to within one.
 struct Panels {
@@ -41,10 +43,8 @@ struct Panels {
     return vectors / count * panel + vectors % count * panel / count;
   }
   int width(std::int64_t panel) const { return static_cast<int>(first(panel + 1) - first(panel)); }
-  int widest() const { return static_cast<int>((vectors + count - 1) / count); }
+  int widest() const { return static_cast<int>(ceil_div(vectors, count)); }
 };
-
-inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Rows of activations that a weight gradient packs at a time: a panel of them stays in L2. Fewer
 // would stay in L1, but dW is read and written once for each of these passes (ptb_medium, one
