@@ -21,6 +21,8 @@ HWY_BEFORE_NAMESPACE();
 namespace rnntune::cpu {
 namespace HWY_NAMESPACE {
 
+static_assert(kPackRows <= kSumDepth, "a pass over the rows is one chain of sums");
+
 template <int kVectors>
 struct WeightsTiles {
   template <int kRows>
