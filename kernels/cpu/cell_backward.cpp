@@ -78,11 +78,7 @@ void CellPlan::backward_layer(const Member& me, const Call& call, std::size_t l,
   me.wait();
   // dh_0 = dG(0) W_hh and dc_0, beside dx: both read what the recurrence left.
   if (args.dh_0) {
-    BackwardPanel p;
-    p.dgates = t.gates;
-    p.block_stride = gate_rows_ * 4 * kernels_.lanes;
-    p.blocks = blocks_;
-    p.last_units = block_units(blocks_ - 1);
+    BackwardPanel p = backward_panel(t, 0);
     p.rows = call.extent.batch;
     p.ldo = problem_.hidden;
     const Range mine = split(hidden_panels_.count, me.count, me.id);
@@ -127,6 +123,16 @@ void CellPlan::backward_start(const Member& me, const Call& call, std::size_t l,
     std::fill_n(dbias + id * blocks_ * 4 * v, blocks_ * 4 * v, 0.0f);
 }
 
+// The side that all products of backward share: the gradients of the gates, of all blocks.
+BackwardPanel CellPlan::backward_panel(const Tensors& t, std::int64_t row) const {
+  BackwardPanel p;
+  p.dgates = gates_at(t, 0, row);
+  p.block_stride = gate_rows_ * 4 * kernels_.lanes;
+  p.blocks = blocks_;
+  p.last_units = block_units(blocks_ - 1);
+  return p;
+}
+
 // dh = dG(step + 1) W_hh + dy (+ dh_n), and the cell backwards, panel by panel.
 void CellPlan::backward_step(const Member& me, const Call& call, const Layer& layer,
                              const Tensors& t, const float* dy, const float* dh_n,
@@ -139,11 +145,8 @@ void CellPlan::backward_step(const Member& me, const Call& call, const Layer& la
   const std::int64_t row = step * batch + samples.begin;
   const bool last = step + 1 == call.extent.time;
   const float* weights = layer.weights_hh.in(call.buffers.packed);
-  BackwardPanel p;
-  p.block_stride = gate_rows_ * 4 * v;
-  p.blocks = last ? 0 : blocks_;
-  p.last_units = block_units(blocks_ - 1);
-  p.dgates = gates_at(t, 0, row + (last ? 0 : batch));
+  BackwardPanel p = backward_panel(t, row + (last ? 0 : batch));
+  if (last) p.blocks = 0;
   p.rows = samples.size();
   BackwardCell& cell = p.cell;
   cell.gates_stride = p.block_stride;
@@ -179,11 +182,7 @@ void CellPlan::backward_input(const Member& me, const Call& call, const Layer& l
   const float* weights = layer.weights_ih.in(call.buffers.packed);
   const Range rows = split(call.rows(), me.count, me.id, kernels_.tile_rows);
   for (std::int64_t row = rows.begin; row < rows.end; row += kRowBlock) {
-    BackwardPanel p;
-    p.dgates = gates_at(t, 0, row);
-    p.block_stride = gate_rows_ * 4 * v;
-    p.blocks = blocks_;
-    p.last_units = block_units(blocks_ - 1);
+    BackwardPanel p = backward_panel(t, row);
     p.rows = std::min(kRowBlock, rows.end - row);
     p.ldo = layer.input;
     for (std::int64_t panel = 0; panel < panels.count; ++panel) {

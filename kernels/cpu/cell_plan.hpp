@@ -79,6 +79,7 @@ class CellPlan final : public Plan {
                        const Tensors& t) const;
   void backward_layer(const Member& me, const Call& call, std::size_t layer, const Tensors& t,
                       const BackwardData& args) const;
+  BackwardPanel backward_panel(const Tensors& t, std::int64_t row) const;
   void backward_step(const Member& me, const Call& call, const Layer& layer, const Tensors& t,
                      const float* dy, const float* dh_n, std::int64_t step) const;
   void backward_start(const Member& me, const Call& call, std::size_t layer, const Tensors& t,
