@@ -77,20 +77,22 @@ class Screening {
   explicit Screening(Clock& clock) : clock_(clock) {}
 
   void consider(Contender contender) {
-    std::optional<Best>& best = best_[contender.threads];
+    const auto best = best_.find(contender.threads);
+    const bool first = best == best_.end();
     MeasurePolicy policy = kScreening;
-    if (best) policy.best_us = best->time_us;
+    if (!first) policy.best_us = best->second.time_us;
     const Result<Timing> timing = measure(contender.step, policy, clock_);
     if (!timing.ok()) return refuse(timing.error());
     const double time_us = timing->summary.median;
-    if (best) {
-      if (time_us > kNoMatch * best->time_us) return;
-      const Step steps[] = {best->contender.step, contender.step};
+    if (!first) {
+      if (time_us > kNoMatch * best->second.time_us) return;
+      const Step steps[] = {best->second.contender.step, contender.step};
       const Result<Comparison> duel = measure_interleaved(steps, kDuel, clock_);
       if (!duel.ok()) return refuse(duel.error());
       if (duel->ratios[1].median >= 1) return;
     }
-    best = Best{time_us, std::move(contender)};
+    const int threads = contender.threads;
+    best_.insert_or_assign(threads, Best{time_us, std::move(contender)});
   }
   void refuse(Error error) { error_ = std::move(error); }
 
@@ -99,9 +101,7 @@ class Screening {
   Result<std::vector<Contender>> result() {
     if (interrupted()) return unsupported("interrupted");
     std::vector<Best> order;
-    for (auto& [threads, best] : best_) {
-      if (best) order.push_back(std::move(*best));
-    }
+    for (auto& [threads, best] : best_) order.push_back(std::move(best));
     if (order.empty()) return error_;
     std::stable_sort(order.begin(), order.end(),
                      [](const Best& a, const Best& b) { return a.time_us < b.time_us; });
@@ -120,7 +120,7 @@ class Screening {
   };
 
   Clock& clock_;
-  std::map<int, std::optional<Best>> best_;  // by number of threads
+  std::map<int, Best> best_;  // by number of threads
   Error error_ = unsupported("nothing to choose from");
 };
 
