@@ -6,54 +6,12 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cassert>
 #include <cstdint>
 
-#if defined(__x86_64__) || defined(__i386__)
-#include <immintrin.h>
-#endif
+#include "cpu/barrier.hpp"
 
 namespace rnntune::cpu {
-
-inline void spin_pause() {
-#if defined(__x86_64__) || defined(__i386__)
-  _mm_pause();
-#elif defined(__aarch64__)
-  asm volatile("isb");
-#endif
-}
-
-// A barrier for `count` threads, any number of times. The last to arrive starts the next round by
-// raising the number of the round, on which the others spin for a while and then sleep: with more
-// threads than cores the missing one needs the core. Arrivals are read-modify-writes with acquire
-// and release, so the last one has seen what all wrote before; its release store of the round, and
-// the acquire loads of the others, pass it on. Nobody can be in the next round before the round is
-// raised, so resetting the count before that is safe.
-class Barrier {
- public:
-  static constexpr int kSpins = 1000;  // 10 to 40 us
-
-  void wait(int count) {
-    if (count == 1) return;
-    const std::uint32_t round = round_.load(std::memory_order_relaxed);
-    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == count) {
-      arrived_.store(0, std::memory_order_relaxed);
-      round_.store(round + 1, std::memory_order_release);
-      round_.notify_all();
-      return;
-    }
-    for (int spins = 0; spins < kSpins; ++spins) {
-      if (round_.load(std::memory_order_acquire) != round) return;
-      spin_pause();
-    }
-    round_.wait(round, std::memory_order_acquire);
-  }
-
- private:
-  alignas(128) std::atomic<int> arrived_{0};
-  alignas(128) std::atomic<std::uint32_t> round_{0};
-};
 
 // One thread of a team.
 struct Member {
