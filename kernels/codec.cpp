@@ -5,6 +5,7 @@
 #include <cmath>
 #include <concepts>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <type_traits>
 
 namespace rnntune {

@@ -4,7 +4,7 @@
 // sentence names the field, what was expected and what came.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 

@@ -2,6 +2,7 @@
 // Which entries may be chosen, and which of two is the better.
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 #include <tuple>

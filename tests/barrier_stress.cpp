@@ -21,9 +21,15 @@ namespace {
 using rnntune::cpu::Barrier;
 using Clock = std::chrono::steady_clock;
 
-// Waiting threads spin for kSpins pauses: a late thread finds them spinning, asleep or on the way.
-constexpr int kLongestDelay = 2 * Barrier::kSpins + Barrier::kSpins / 2;
 constexpr int kStuckSeconds = 10;
+
+// In pauses. Waiting threads spin for kSpins of them: one that comes then finds them spinning,
+// asleep or on the way, which is what loses a wake-up. Half of the time a thread is not late.
+template <class Random>
+int delay(Random& random) {
+  constexpr unsigned kSpread = Barrier::kSpins / 2;
+  return random() % 2 ? 0 : Barrier::kSpins * 3 / 4 + static_cast<int>(random() / 2 % kSpread);
+}
 
 struct Meeting {
   Barrier barrier;
@@ -33,7 +39,7 @@ struct Meeting {
   void thread(int id, int count, unsigned seed) {
     std::minstd_rand random(seed + static_cast<unsigned>(id) * 7919u);
     for (long round = 1;; ++round) {
-      for (unsigned i = random() % unsigned{kLongestDelay}; i > 0; --i) rnntune::cpu::spin_pause();
+      for (int i = delay(random); i > 0; --i) rnntune::cpu::spin_pause();
       // Thread 0 alone decides, before a barrier, so that all stop in the same round.
       const bool last = id == 0 && stop;
       arrived[id].store(last ? -round : round, std::memory_order_relaxed);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
 #include "tuner/inspect_view.hpp"
 
 namespace rnntune::tuner {

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "rnntune/rnn.hpp"
 #include "tuner/command.hpp"

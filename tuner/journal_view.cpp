@@ -2,6 +2,7 @@
 #include "tuner/journal_view.hpp"
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 namespace rnntune::tuner {

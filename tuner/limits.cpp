@@ -11,6 +11,7 @@
 #include <iterator>
 #include <memory>
 #include <new>
+#include <nlohmann/json.hpp>
 
 #include "cpu/team.hpp"
 #include "paths.hpp"

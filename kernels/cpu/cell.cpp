@@ -23,7 +23,7 @@ std::vector<Parameter> parameters(const Problem& p, const DeviceInfo& device) {
   std::vector<std::string> chunks{"0", "1"};
   for (const std::int64_t n : {4, 16})
     if (n < p.time) chunks.push_back(std::to_string(n));
-  const CellKernels kernels = cell_kernels(device.isa.front().c_str());
+  const CellKernels kernels = cell_kernels(device.isa.front());
   std::vector<std::string> rows;
   for (const int n : {kernels.tile_rows, kernels.tile_rows - 1, kernels.tile_rows - 2})
     rows.push_back(std::to_string(n));
@@ -46,7 +46,7 @@ std::vector<Parameter> parameters(const Problem& p, const DeviceInfo& device) {
 // Samples in lanes: half a vector of them at least, and no more panels than there are vectors.
 std::string layout_needs_samples(const Problem& p, const DeviceInfo& device, const Config& config) {
   if (config.get("layout") != "thb") return {};
-  const std::int64_t lanes = cell_thb_kernels(device.isa.front().c_str()).lanes;
+  const std::int64_t lanes = cell_thb_kernels(device.isa.front()).lanes;
   if (2 * p.batch < lanes)
     return "B is below half a vector of " + std::to_string(lanes) + " samples";
   if (config.get("split") == "batch" && ceil_div(p.batch, lanes) < config.get_int("threads"))
@@ -55,7 +55,7 @@ std::string layout_needs_samples(const Problem& p, const DeviceInfo& device, con
 }
 
 std::string rows_belong_to_tbh(const Problem&, const DeviceInfo& device, const Config& config) {
-  const CellKernels kernels = cell_kernels(device.isa.front().c_str());
+  const CellKernels kernels = cell_kernels(device.isa.front());
   if (config.get("layout") != "thb" || config.get_int("rows") == kernels.tile_rows) return {};
   return "layout thb has register tiles of its own, and " + std::to_string(kernels.tile_rows) +
          " here";
@@ -63,7 +63,7 @@ std::string rows_belong_to_tbh(const Problem&, const DeviceInfo& device, const C
 
 std::string columns_fit_samples(const Problem& p, const DeviceInfo& device, const Config& config) {
   if (config.get("layout") != "thb") return {};
-  const CellThbKernels kernels = cell_thb_kernels(device.isa.front().c_str());
+  const CellThbKernels kernels = cell_thb_kernels(device.isa.front());
   const std::int64_t columns = config.get_int("columns");
   if (kernels.forward_units[columns] == 0) return "too few registers for a tile of so many vectors";
   if (columns > ceil_div(p.batch, kernels.lanes)) return "B has fewer vectors of samples";
@@ -73,7 +73,7 @@ std::string columns_fit_samples(const Problem& p, const DeviceInfo& device, cons
 Config built_in(const Problem& p, const DeviceInfo& device) {
   const int threads = guess_threads(p, device);
   const bool batch = threads > 1 && p.batch >= 4 * threads && p.hidden <= 256;  // not tuned either
-  const CellKernels kernels = cell_kernels(device.isa.front().c_str());
+  const CellKernels kernels = cell_kernels(device.isa.front());
   return {"cell",
           {{"layout", "tbh"},
            {"threads", std::to_string(threads)},
@@ -96,7 +96,7 @@ Result<std::unique_ptr<Plan>> make(const Problem& problem, std::shared_ptr<Devic
   choice.ahead = config.get("ahead") == "1";
   choice.recompute = config.get("reserve") == "recompute";
   choice.l2_bytes = device->info().l2_bytes;
-  const char* isa = device->info().isa.front().c_str();
+  const std::string& isa = device->info().isa.front();
   if (config.get("layout") == "thb")
     return CellThbPlan::make(problem, cell_thb_kernels(isa), choice);
   return CellPlan::make(problem, cell_kernels(isa), choice);

@@ -65,17 +65,15 @@ struct BackwardTiles {
       const BackwardPanel& p = run.panel;
       V acc[kRows][kVectors];
       clear(acc);
+      PartialSums<kRows, kVectors> sums;
       const std::int64_t chain = kSumDepth / (4 * lanes());
-      if (p.blocks <= chain) {
-        sum_blocks(run, row, 0, p.blocks, acc);
-      } else {
-        PartialSums<kRows, kVectors> sums;
-        for (std::int64_t first = 0; first < p.blocks; first += chain) {
-          sum_blocks(run, row, first, p.blocks - first < chain ? p.blocks : first + chain, acc);
-          sums.keep(acc);
-        }
-        sums.add_to(acc);
+      for (std::int64_t first = 0;; first += chain) {
+        const bool last = p.blocks - first <= chain;
+        sum_blocks(run, row, first, last ? p.blocks : first + chain, acc);
+        if (last) break;
+        sums.keep(acc);
       }
+      sums.add_to(acc);
       if (p.out) return store(p, row, acc);
       HWY_ALIGN float dh[kRows * kVectors * HWY_MAX_BYTES / sizeof(float)];
       RNNTUNE_UNROLL for (int r = 0; r < kRows; ++r)
@@ -91,15 +89,17 @@ struct BackwardTiles {
       const float* a = p.dgates + first * p.block_stride + row * depth;
       const float* w = p.w + first * depth * kVectors * lanes();
       const bool tail = end == p.blocks && p.last_units < lanes();
-      for (std::int64_t block = first; block < end - (tail ? 1 : 0); ++block) {
-        multiply<kRows, kVectors>({a, depth, 1, w, kVectors * lanes()}, depth, acc, run.prefetch);
+      for (std::int64_t block = first; block < end; ++block) {
+        // All four gates in one go, or the units that exist of one gate after the other.
+        const bool whole = !tail || block + 1 < end;
+        const std::int64_t part = whole ? depth : lanes(), count = whole ? depth : p.last_units;
+        for (std::int64_t k = 0; k < depth; k += part)
+          multiply<kRows, kVectors>(
+              {a + k, depth, 1, w + k * kVectors * lanes(), kVectors * lanes()}, count, acc,
+              run.prefetch);
         a += p.block_stride;
         w += depth * kVectors * lanes();
       }
-      if (!tail || first == end) return;
-      for (int gate = 0; gate < 4; ++gate, a += lanes(), w += lanes() * kVectors * lanes())
-        multiply<kRows, kVectors>({a, depth, 1, w, kVectors * lanes()}, p.last_units, acc,
-                                  run.prefetch);
     }
 
     static HWY_INLINE void store(const BackwardPanel& p, std::int64_t row,
@@ -173,10 +173,11 @@ HWY_NOINLINE void backward_panel(const BackwardPanel& p) {
   constexpr int kMost = kMaxRows<kVectors>;
   const int most = p.tile_rows > 0 && p.tile_rows < kMost ? p.tile_rows : kMost;
   const std::int64_t tiles = (p.rows + most - 1) / most;
-  const std::int64_t stretch =
-      std::max<std::int64_t>(1, kStretchFloats / (4 * lanes() * kVectors * lanes()));
-  if (kStretches && p.blocks > stretch && p.rows > most)
-    return backward_stretches<kVectors>(p, most, stretch);
+  if constexpr (kStretches) {
+    const std::int64_t stretch =
+        std::max<std::int64_t>(1, kStretchFloats / (4 * lanes() * kVectors * lanes()));
+    if (p.blocks > stretch && p.rows > most) return backward_stretches<kVectors>(p, most, stretch);
+  }
   const BackwardRun run{p, spread(p.ahead, tiles, p.blocks * 4 * lanes())};
   run_tiles<BackwardTiles<kVectors>::template Tile, kMost>(p.rows, most, run);
 }

@@ -72,11 +72,11 @@ struct ForwardTile {
     float* gates = p.gates + row * 4 * lanes();
     V acc[kRows][4];
     clear(acc);
-    const std::int64_t w_stride = 4 * lanes();
-    multiply_deep<kRows, 4>({p.x.a + row * p.x.lda, p.x.lda, 1, p.x.w, w_stride}, p.x.depth, acc,
-                            run.prefetch);
-    multiply_deep<kRows, 4>({p.h.a + row * p.h.lda, p.h.lda, 1, p.h.w, w_stride}, p.h.depth, acc,
-                            run.prefetch);
+    PartialSums<kRows, 4> sums;
+    for (const Term* term : {&p.x, &p.h})
+      multiply_deep<kRows, 4>({term->a + row * term->lda, term->lda, 1, term->w, 4 * lanes()},
+                              term->depth, acc, sums, run.prefetch);
+    sums.add_to(acc);
     RNNTUNE_UNROLL for (int r = 0; r < kRows; ++r) RNNTUNE_UNROLL for (int v = 0; v < 4; ++v) {
       float* at = gates + (r * 4 + v) * lanes();
       hn::StoreU(acc[r][v] + hn::LoadU(f, p.bias ? p.bias + v * lanes() : at), f, at);
@@ -92,7 +92,7 @@ struct ForwardTile {
   }
 };
 
-HWY_INLINE void forward_rows(const ForwardPanel& p) {
+HWY_NOINLINE void forward_rows(const ForwardPanel& p) {
   constexpr int kMost = kMaxRows<4>;
   const int most = p.tile_rows > 0 && p.tile_rows < kMost ? p.tile_rows : kMost;
   const std::int64_t tiles = (p.rows + most - 1) / most;
@@ -123,12 +123,11 @@ HWY_INLINE void forward_stretches(const ForwardPanel& p) {
 }
 
 HWY_NOINLINE void forward(const ForwardPanel& p) {
-  const std::int64_t floats = (p.x.depth + p.h.depth) * 4 * lanes();
-  if (kStretches && floats > kStretchFloats && p.rows > kMaxRows<4>) {
-    forward_stretches(p);
-  } else {
-    forward_rows(p);
+  if constexpr (kStretches) {
+    const std::int64_t floats = (p.x.depth + p.h.depth) * 4 * lanes();
+    if (floats > kStretchFloats && p.rows > kMaxRows<4>) return forward_stretches(p);
   }
+  forward_rows(p);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles the kernels of the `cell` variant once per instruction set.
+// The kernels of the `cell` variant on one instruction set (cpu/target.hpp).
 #include "cpu/cell_kernels.hpp"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "cpu/cell_kernels.cpp"
-#include <hwy/foreach_target.h>
-#include <hwy/highway.h>
+#include "cpu/target.hpp"  // first of what includes Highway
 
 #define RNNTUNE_CELL_INLINE HWY_INLINE
 #include "cpu/cell_backward-inl.hpp"
@@ -30,17 +27,3 @@ CellKernels make_cell_kernels() {
 }  // namespace HWY_NAMESPACE
 }  // namespace rnntune::cpu
 HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
-#include "cpu/dispatch.hpp"
-
-namespace rnntune::cpu {
-
-HWY_EXPORT(make_cell_kernels);
-
-CellKernels cell_kernels(const char* isa) {
-  return table_for(HWY_DISPATCH_TABLE(make_cell_kernels), HWY_TARGETS, isa);
-}
-
-}  // namespace rnntune::cpu
-#endif

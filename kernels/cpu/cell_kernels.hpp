@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "cpu/cell_common.hpp"
 
@@ -124,6 +125,6 @@ struct CellKernels {
 };
 
 // isa: DeviceInfo::isa.front(), the best one allowed.
-CellKernels cell_kernels(const char* isa);
+CellKernels cell_kernels(std::string_view isa);
 
 }  // namespace rnntune::cpu

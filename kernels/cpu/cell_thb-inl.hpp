@@ -97,8 +97,11 @@ struct ThbForwardTiles {
                 hn::LoadU(f, p.gates + r * width + v * lanes());
       }
       Prefetch prefetch = spread(p.ahead, 1, p.x.depth + p.h.depth);
-      multiply_deep<kRows, kVectors>({p.x.w, 1, kRows, p.x.b, width}, p.x.depth, acc, prefetch);
-      multiply_deep<kRows, kVectors>({p.h.w, 1, kRows, p.h.b, width}, p.h.depth, acc, prefetch);
+      PartialSums<kRows, kVectors> sums;
+      for (const auto* term : {&p.x, &p.h})
+        multiply_deep<kRows, kVectors>({term->w, 1, kRows, term->b, width}, term->depth, acc, sums,
+                                       prefetch);
+      sums.add_to(acc);
       RNNTUNE_UNROLL for (int r = 0; r < kRows; ++r)
           RNNTUNE_UNROLL for (int v = 0; v < kVectors; ++v)
               hn::StoreU(acc[r][v], f, p.gates + r * width + v * lanes());
@@ -149,7 +152,10 @@ struct ThbBackwardTiles {
       V acc[kUnits][kVectors];
       clear(acc);
       Prefetch prefetch = spread(p.ahead, 1, p.depth);
-      multiply_deep<kUnits, kVectors>({p.w, 1, kUnits, p.dgates, width}, p.depth, acc, prefetch);
+      PartialSums<kUnits, kVectors> sums;
+      multiply_deep<kUnits, kVectors>({p.w, 1, kUnits, p.dgates, width}, p.depth, acc, sums,
+                                      prefetch);
+      sums.add_to(acc);
       if (p.start) {
         RNNTUNE_UNROLL for (int r = 0; r < kUnits; ++r)
             RNNTUNE_UNROLL for (int v = 0; v < kVectors; ++v) acc[r][v] =

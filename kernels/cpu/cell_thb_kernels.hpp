@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "cpu/cell_common.hpp"
 
@@ -136,6 +137,6 @@ struct CellThbKernels {
 };
 
 // isa: DeviceInfo::isa.front(), the best one allowed.
-CellThbKernels cell_thb_kernels(const char* isa);
+CellThbKernels cell_thb_kernels(std::string_view isa);
 
 }  // namespace rnntune::cpu

@@ -39,11 +39,12 @@ struct ThbWeightsTiles {
         for (int v = 0; v < kVectors; ++v) __builtin_prefetch(dw[r] + v * lanes(), 1);
       }
       const float* packed = p.packed;
+      Prefetch none;
       for (int s = 0; s < p.segment_count; ++s) {
         const ThbSegment& segment = p.segments[s];
         multiply<kRows, kVectors>({segment.dgates + (p.first + row) * segment.width, segment.width,
                                    1, packed, kVectors * lanes()},
-                                  segment.samples, acc);
+                                  segment.samples, acc, none);
         packed += segment.samples * kVectors * lanes();
       }
       RNNTUNE_UNROLL for (int r = 0; r < kRows; ++r)

@@ -33,8 +33,9 @@ struct WeightsTiles {
       float* dw = p.dw + unit * p.ldw;
       for (int r = 0; r < kRows; ++r)
         for (int v = 0; v < kVectors; ++v) __builtin_prefetch(dw + r * p.ldw + v * lanes(), 1);
+      Prefetch none;
       multiply<kRows, kVectors>({p.dgates + unit, 1, 4 * lanes(), p.packed, kVectors * lanes()},
-                                p.rows, acc);
+                                p.rows, acc, none);
       RNNTUNE_UNROLL for (int r = 0; r < kRows; ++r)
           RNNTUNE_UNROLL for (int v = 0; v < kVectors; ++v) {
         float* at = dw + r * p.ldw + v * lanes();
@@ -79,9 +80,10 @@ struct NarrowTile {
     V acc[kRows][4];
     clear(acc);
     const std::int64_t rows = p.rows - row < kSumRows ? p.rows - row : kSumRows;
+    Prefetch none;
     multiply<kRows, 4>(
         {p.a + row * p.lda + column, 1, p.lda, p.dgates + row * 4 * lanes(), 4 * lanes()}, rows,
-        acc);
+        acc, none);
     RNNTUNE_UNROLL for (int r = 0; r < kRows; ++r) RNNTUNE_UNROLL for (int v = 0; v < 4; ++v) {
       float* at = tile + (r * 4 + v) * lanes();
       hn::Store(hn::Load(f, at) + acc[r][v], f, at);

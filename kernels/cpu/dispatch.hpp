@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run-time choice of instruction set, made once per plan. A kernel file is compiled once per
-// Highway target and exports a function that returns its table of kernels; table_for() picks the
-// target that a device allows.
+// Run-time choice of instruction set, made once per plan. A kernel source is compiled once per
+// Highway target and exports a function that returns its table of kernels (cpu/target.hpp);
+// table_of() picks the target that a device allows.
 #pragma once
 
 #include <hwy/targets.h>
@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,7 +39,25 @@ inline std::vector<std::int64_t> usable_targets(std::int64_t compiled, std::stri
   return targets;
 }
 
-// table: the array that HWY_EXPORT made; isa: DeviceInfo::isa.front().
+template <class Kernels>
+struct TargetTable {
+  std::int64_t target;
+  Kernels (*make)();
+};
+
+// The best of these targets that the CPU has and `isa` (DeviceInfo::isa.front()) allows.
+template <class Kernels>
+Kernels table_of(std::initializer_list<TargetTable<Kernels>> tables, std::string_view isa) {
+  std::int64_t compiled = 0;
+  for (const TargetTable<Kernels>& table : tables) compiled |= table.target;
+  const std::int64_t target = usable_targets(compiled, isa).front();
+  return std::find_if(tables.begin(), tables.end(),
+                      [&](const TargetTable<Kernels>& table) { return table.target == target; })
+      ->make();
+}
+
+// The same for a source that includes itself for each target (hwy/foreach_target.h); table: the
+// array that HWY_EXPORT made.
 template <class Table>
 auto table_for(const Table& table, std::int64_t compiled, std::string_view isa) {
   hwy::ChosenTarget chosen;

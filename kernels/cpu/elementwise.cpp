@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles the elementwise kernels once per instruction set.
+// The elementwise kernels on one instruction set (cpu/target.hpp).
 #include "cpu/elementwise.hpp"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "cpu/elementwise.cpp"
-#include <hwy/foreach_target.h>
-#include <hwy/highway.h>
-
+// clang-format off
+#include "cpu/target.hpp"  // first of what includes Highway
+// clang-format on
 #include "cpu/activations-inl.hpp"
 #include "cpu/tails-inl.hpp"
 
@@ -109,17 +107,3 @@ Elementwise make_elementwise() {
 }  // namespace HWY_NAMESPACE
 }  // namespace rnntune::cpu
 HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
-#include "cpu/dispatch.hpp"
-
-namespace rnntune::cpu {
-
-HWY_EXPORT(make_elementwise);
-
-Elementwise elementwise_kernels(std::string_view isa) {
-  return table_for(HWY_DISPATCH_TABLE(make_elementwise), HWY_TARGETS, isa);
-}
-
-}  // namespace rnntune::cpu
-#endif

@@ -79,34 +79,6 @@ HWY_INLINE void clear(V (&acc)[kRows][kVectors]) {
       acc[r][v] = hn::Zero(F());
 }
 
-// Few sums: four (or two) chains over k, added at the end.
-template <int kRows, int kVectors, int kChains>
-HWY_INLINE std::int64_t multiply_chains(const Operands& o, std::int64_t depth,
-                                        V (&acc)[kRows][kVectors]) {
-  V chains[kChains - 1][kRows][kVectors];
-  RNNTUNE_UNROLL for (int c = 0; c < kChains - 1; ++c) clear(chains[c]);
-  std::int64_t k = 0;
-  for (; k + kChains <= depth; k += kChains) {
-    multiply_one<kRows, kVectors>(o, k, acc);
-    RNNTUNE_UNROLL for (int c = 0; c < kChains - 1; ++c)
-        multiply_one<kRows, kVectors>(o, k + c + 1, chains[c]);
-  }
-  RNNTUNE_UNROLL for (int c = 0; c < kChains - 1; ++c)
-      RNNTUNE_UNROLL for (int r = 0; r < kRows; ++r)
-          RNNTUNE_UNROLL for (int v = 0; v < kVectors; ++v) acc[r][v] = acc[r][v] + chains[c][r][v];
-  return k;
-}
-
-template <int kRows, int kVectors>
-HWY_INLINE void multiply(const Operands& o, std::int64_t depth, V (&acc)[kRows][kVectors]) {
-  constexpr int kChains = kRows * kVectors <= 4                     ? 4
-                          : kRows * kVectors <= 8 && kManyRegisters ? 2
-                                                                    : 1;
-  std::int64_t k = 0;
-  if constexpr (kChains > 1) k = multiply_chains<kRows, kVectors, kChains>(o, depth, acc);
-  for (; k < depth; ++k) multiply_one<kRows, kVectors>(o, k, acc);
-}
-
 // Brings a stretch of memory towards the core while tiles are computed: `lines` cache lines for
 // every 4 k.
 struct Prefetch {
@@ -126,16 +98,43 @@ HWY_INLINE Prefetch spread(const Ahead& ahead, std::int64_t tiles, std::int64_t 
   return {reinterpret_cast<const char*>(ahead.at), (ahead.floats / 16 + groups - 1) / groups};
 }
 
+// Few sums: four (or two) chains over k, added at the end. Returns the k where it stopped.
+template <int kRows, int kVectors, int kChains>
+HWY_INLINE std::int64_t multiply_chains(const Operands& o, std::int64_t depth,
+                                        V (&acc)[kRows][kVectors], Prefetch& prefetch) {
+  V chains[kChains - 1][kRows][kVectors];
+  RNNTUNE_UNROLL for (int c = 0; c < kChains - 1; ++c) clear(chains[c]);
+  std::int64_t k = 0;
+  for (; k + kChains <= depth; k += kChains) {
+    if (k % 4 == 0) prefetch.next();
+    multiply_one<kRows, kVectors>(o, k, acc);
+    RNNTUNE_UNROLL for (int c = 0; c < kChains - 1; ++c)
+        multiply_one<kRows, kVectors>(o, k + c + 1, chains[c]);
+  }
+  RNNTUNE_UNROLL for (int c = 0; c < kChains - 1; ++c)
+      RNNTUNE_UNROLL for (int r = 0; r < kRows; ++r)
+          RNNTUNE_UNROLL for (int v = 0; v < kVectors; ++v) acc[r][v] = acc[r][v] + chains[c][r][v];
+  return k;
+}
+
+// The one loop of a tile: a tile's kernel inlines it once, since every copy costs compile time and
+// instruction cache.
 template <int kRows, int kVectors>
-HWY_INLINE void multiply(Operands o, std::int64_t depth, V (&acc)[kRows][kVectors],
+HWY_INLINE void multiply(const Operands& o, std::int64_t depth, V (&acc)[kRows][kVectors],
                          Prefetch& prefetch) {
-  if (prefetch.lines == 0) return multiply<kRows, kVectors>(o, depth, acc);
-  for (std::int64_t k = 0; k < depth; k += 4) {
-    prefetch.next();
-    const std::int64_t some = depth - k < 4 ? depth - k : 4;
-    for (std::int64_t i = 0; i < some; ++i) multiply_one<kRows, kVectors>(o, i, acc);
-    o.a += 4 * o.k_stride;
-    o.b += 4 * o.b_stride;
+  constexpr int kChains = kRows * kVectors <= 4                     ? 4
+                          : kRows * kVectors <= 8 && kManyRegisters ? 2
+                                                                    : 1;
+  std::int64_t k = 0;
+  if constexpr (kChains > 1) {
+    k = multiply_chains<kRows, kVectors, kChains>(o, depth, acc, prefetch);
+    for (; k < depth; ++k) multiply_one<kRows, kVectors>(o, k, acc);
+  } else {
+    while (k < depth) {
+      prefetch.next();
+      for (const std::int64_t end = k + 4 < depth ? k + 4 : depth; k < end; ++k)
+        multiply_one<kRows, kVectors>(o, k, acc);
+    }
   }
 }
 
@@ -167,37 +166,40 @@ HWY_INLINE void store_some(V value, std::int64_t count, float* to) {
 constexpr std::int64_t kSumDepth = 512;
 
 template <int kRows, int kVectors>
-struct PartialSums {
+class PartialSums {
+ public:
   // Adds acc to what is kept, and clears it.
   HWY_INLINE void keep(V (&acc)[kRows][kVectors]) {
     add_to(acc);
     RNNTUNE_UNROLL for (int r = 0; r < kRows; ++r) RNNTUNE_UNROLL for (int v = 0; v < kVectors; ++v)
-        hn::Store(acc[r][v], F(), tile + (r * kVectors + v) * lanes());
+        hn::Store(acc[r][v], F(), tile_ + (r * kVectors + v) * lanes());
     clear(acc);
+    kept_ = true;
   }
 
   // Adds what was kept to acc.
   HWY_INLINE void add_to(V (&acc)[kRows][kVectors]) const {
+    if (!kept_) return;
     RNNTUNE_UNROLL for (int r = 0; r < kRows; ++r) RNNTUNE_UNROLL for (int v = 0; v < kVectors; ++v)
-        acc[r][v] = acc[r][v] + hn::Load(F(), tile + (r * kVectors + v) * lanes());
+        acc[r][v] = acc[r][v] + hn::Load(F(), tile_ + (r * kVectors + v) * lanes());
   }
 
-  HWY_ALIGN float tile[kRows * kVectors * HWY_MAX_BYTES / sizeof(float)] = {};
+ private:
+  HWY_ALIGN float tile_[kRows * kVectors * HWY_MAX_BYTES / sizeof(float)];
+  bool kept_ = false;
 };
 
 // multiply() of any depth, in chains of at most kSumDepth.
 template <int kRows, int kVectors>
 HWY_INLINE void multiply_deep(Operands o, std::int64_t depth, V (&acc)[kRows][kVectors],
-                              Prefetch& prefetch) {
-  if (depth <= kSumDepth) return multiply<kRows, kVectors>(o, depth, acc, prefetch);
-  PartialSums<kRows, kVectors> sums;
-  for (; depth > 0; depth -= kSumDepth) {
+                              PartialSums<kRows, kVectors>& sums, Prefetch& prefetch) {
+  for (;; depth -= kSumDepth) {
     multiply<kRows, kVectors>(o, depth < kSumDepth ? depth : kSumDepth, acc, prefetch);
+    if (depth <= kSumDepth) return;
     sums.keep(acc);
     o.a += kSumDepth * o.k_stride;
     o.b += kSumDepth * o.b_stride;
   }
-  sums.add_to(acc);
 }
 
 // Calls Tile<rows>::run(first row, argument) over [0, rows) in balanced tiles of at most `most`

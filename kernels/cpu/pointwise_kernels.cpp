@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles the kernels of the `pointwise` variant once per instruction set.
+// The kernels of the `pointwise` variant on one instruction set (cpu/target.hpp).
 #include "cpu/pointwise_kernels.hpp"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "cpu/pointwise_kernels.cpp"
-#include <hwy/foreach_target.h>
-#include <hwy/highway.h>
+#include "cpu/target.hpp"  // first of what includes Highway
 
-#undef RNNTUNE_CELL_INLINE
 #define RNNTUNE_CELL_INLINE HWY_INLINE
 #include "cpu/activations-inl.hpp"
 #include "cpu/tails-inl.hpp"
@@ -145,17 +141,3 @@ PointwiseKernels make_pointwise_kernels() {
 }  // namespace HWY_NAMESPACE
 }  // namespace rnntune::cpu
 HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
-#include "cpu/dispatch.hpp"
-
-namespace rnntune::cpu {
-
-HWY_EXPORT(make_pointwise_kernels);
-
-PointwiseKernels pointwise_kernels(std::string_view isa) {
-  return table_for(HWY_DISPATCH_TABLE(make_pointwise_kernels), HWY_TARGETS, isa);
-}
-
-}  // namespace rnntune::cpu
-#endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Precompiled for the tuner: the headers that take longest to read, and change never.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
 #include <map>
