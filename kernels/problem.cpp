@@ -27,11 +27,35 @@ constexpr std::array<CellRow, 6> kCells{{{"lstm", 4},
                                          {"rnn_relu", 1}}};
 constexpr std::array<const char*, 4> kDtypes{"f32", "f16", "bf16", "tf32"};
 
+// What a part of a problem string says: which kind of part it is, so that it is accepted once, or
+// why it cannot be read.
+struct Part {
+  char kind = 0;
+  std::string error;
+};
+
+Part not_expected(std::string_view name, const char* expected, std::string_view got) {
+  const std::string came = got.empty() ? "nothing" : "'" + std::string(got) + "'";
+  return {0, std::string(name) + ": expected " + expected + ", got " + came};
+}
+
+// The whole text as a number; empty where it is none, or one that 64 bits do not hold.
 std::optional<std::int64_t> parse_int(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code != std::errc{} || end != text.data() + text.size() || text.empty()) return {};
   return value;
+}
+
+// Sizes of 1 and more. `name` is what messages call it.
+Part parse_size(std::string_view name, std::string_view text, std::int64_t& size) {
+  const auto value = parse_int(text);
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+  if (!value && digits) return not_expected(name, "at most 9223372036854775807", text);
+  if (!value) return not_expected(name, "a whole number of at least 1", text);
+  if (*value < 1) return not_expected(name, "at least 1", text);
+  size = *value;
+  return {name[0], {}};
 }
 
 // Dimensions written as one letter and a number.
@@ -49,57 +73,61 @@ constexpr std::array<Dimension, 8> kDimensions{{{'L', &Problem::layers},
                                                 {'R', &Problem::rank},
                                                 {'N', &Problem::heads}}};
 
-bool parse_groups(std::string_view text, Problem& problem) {
+Part parse_groups(std::string_view text, Problem& problem) {
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find('/', at), text.size());
-    const auto value = parse_int(text.substr(at, end - at));
-    if (!value || *value < 1) return false;
-    problem.groups.push_back(*value);
+    std::int64_t groups = 0;
+    if (Part part = parse_size("G", text.substr(at, end - at), groups); part.kind == 0) return part;
+    problem.groups.push_back(groups);
     at = end + 1;
   }
   if (problem.groups == std::vector<std::int64_t>{1}) problem.groups.clear();
-  return true;
+  return {'G', {}};
 }
 
-bool parse_dropout(std::string_view text, Problem& problem) {
+Part parse_dropout(std::string_view text, Problem& problem) {
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), problem.dropout);
-  return code == std::errc{} && end == text.data() + text.size() && problem.dropout >= 0 &&
-         problem.dropout < 1;
+  const bool whole = code == std::errc{} && end == text.data() + text.size();
+  if (whole && problem.dropout >= 0 && problem.dropout < 1) return {'d', {}};
+  return not_expected("drop", "a number of at least 0 and below 1", text);
 }
 
-// A word without a number; returns the kind of part it is, so that it is accepted once.
-std::optional<char> parse_word(std::string_view word, Problem& problem) {
+Part parse_directions(std::string_view text, Problem& problem) {
+  const auto value = parse_int(text);
+  if (value != 1 && value != 2) return not_expected("D", "1 or 2", text);
+  problem.directions = static_cast<int>(*value);
+  return {'D', {}};
+}
+
+// A part that is a word, perhaps with a number; no kind and no error where it is none.
+Part parse_word(std::string_view word, Problem& problem) {
   const auto dtype = std::find(kDtypes.begin(), kDtypes.end(), word);
   if (dtype != kDtypes.end()) {
     problem.dtype = static_cast<Dtype>(dtype - kDtypes.begin());
-    return 't';
+    return {'t', {}};
   }
-  if (word == "skip") return problem.skip = true, 's';
-  if (word == "var") return problem.variable_lengths = true, 'v';
-  if (word == "bias1") return problem.bias = Bias::one, 'b';
-  if (word == "nobias") return problem.bias = Bias::none, 'b';
-  if (word.starts_with("drop") && parse_dropout(word.substr(4), problem)) return 'd';
+  if (word == "skip") return problem.skip = true, Part{'s', {}};
+  if (word == "var") return problem.variable_lengths = true, Part{'v', {}};
+  if (word == "bias1") return problem.bias = Bias::one, Part{'b', {}};
+  if (word == "nobias") return problem.bias = Bias::none, Part{'b', {}};
+  if (word.starts_with("drop")) return parse_dropout(word.substr(4), problem);
   return {};
 }
 
-std::optional<char> parse_part(std::string_view part, Problem& problem) {
-  if (const auto word = parse_word(part, problem)) return word;
-  if (part.empty()) return {};
+Part parse_part(std::string_view part, Problem& problem) {
+  if (part.empty()) return {0, "a part is empty, between commas or at the end"};
+  Part word = parse_word(part, problem);
+  if (word.kind != 0 || !word.error.empty()) return word;
   const std::string_view number = part.substr(1);
-  if (part[0] == 'G' && parse_groups(number, problem)) return 'G';
-  const auto value = parse_int(number);
-  if (!value) return {};
-  if (part[0] == 'D') {
-    if (*value != 1 && *value != 2) return {};
-    problem.directions = static_cast<int>(*value);
-    return 'D';
-  }
+  if (part[0] == 'G') return parse_groups(number, problem);
+  if (part[0] == 'D') return parse_directions(number, problem);
   for (const Dimension& dimension : kDimensions) {
-    if (dimension.letter != part[0] || *value < 1) continue;
-    problem.*dimension.field = *value;
-    return part[0];
+    if (dimension.letter == part[0])
+      return parse_size(part.substr(0, 1), number, problem.*dimension.field);
   }
-  return {};
+  return {0, "cannot read '" + std::string(part) +
+                 "', known are L T B I H P G R D N with a number, skip, var, drop0.1, bias1, "
+                 "nobias, f32, f16, bf16 and tf32"};
 }
 
 Error bad_problem(std::string_view text, const std::string& why) {
@@ -196,9 +224,9 @@ Result<Problem> parse_problem(std::string_view text) {
   for (std::size_t at = colon + 1; at <= text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size());
     const std::string_view part = text.substr(at, end - at);
-    const auto kind = parse_part(part, problem);
-    if (!kind) return bad_problem(text, "cannot read '" + std::string(part) + "'");
-    if (!seen.insert(*kind).second)
+    const Part read = parse_part(part, problem);
+    if (read.kind == 0) return bad_problem(text, read.error);
+    if (!seen.insert(read.kind).second)
       return bad_problem(text, "'" + std::string(part) + "' is given twice");
     at = end + 1;
   }
