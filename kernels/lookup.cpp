@@ -156,14 +156,15 @@ class Ladder {
     return explanation_.rung == Rung::exact || explanation_.rung == Rung::stale;
   }
 
-  // A file that was named and is not there is always told; a standard one only when it was missed.
+  // A file that was named and is not there is always told. That a standard place holds none is the
+  // usual case and no news; one that is there and cannot be read is.
   void note_files() {
     std::vector<std::string> asked;
     for (const Source& source : sources_) {
       const CachedDatabase& file = *source.file;
       if (file.error.empty())
         asked.push_back(source.path);
-      else if (source.given || !file.missing || !found())
+      else if (source.given || !file.missing)
         explanation_.notes.push_back(file.error);
     }
     if (found()) return;

@@ -274,9 +274,14 @@ TEST_F(LookupTest, AReadOnlyFileServes) {
 TEST_F(LookupTest, AStandardFileThatIsMissingIsInformationOnly) {
   const std::string good = file("good.json", {tuned(kAsked, tile("10", "4"))});
   EXPECT_THAT(ask({good}, kAsked, {"/nonexistent/own.json"}).notes, IsEmpty());
+  // Absence of a default place is no note, whichever rung answers.
   EXPECT_THAT(ask({}, kAsked, {"/nonexistent/own.json"}).notes,
-              ::testing::ElementsAre(HasSubstr("/nonexistent/own.json"),
-                                     HasSubstr("cpu:zen4: no database to ask")));
+              ::testing::ElementsAre(HasSubstr("cpu:zen4: no database to ask")));
+  EXPECT_THAT(ask({}, kAsked, {"/nonexistent/own.json", good}).notes, IsEmpty());
+  // One that is there and cannot be read is told.
+  samples::write_file(folder_ / "cut.json", "{");
+  EXPECT_THAT(ask({good}, kAsked, {folder_ / "cut.json"}).notes,
+              ::testing::ElementsAre(HasSubstr("cut.json: not valid JSON")));
 }
 
 TEST_F(LookupTest, AChangedFileIsReadAgain) {
