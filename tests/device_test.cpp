@@ -32,7 +32,9 @@ TEST(DeviceTest, DescribesTheMachine) {
   EXPECT_EQ(info.backend, "cpu");
   ASSERT_FALSE(info.isa.empty());
   EXPECT_THAT(info.architecture, HasSubstr("/" + info.isa.front()));
-  EXPECT_EQ(info.threads, cpu::usable_cores());
+  EXPECT_EQ(info.threads, cpu::default_threads().count);
+  EXPECT_EQ(info.threads_from, cpu::default_threads().from);
+  EXPECT_EQ((*open_device("cpu", {3, ""}))->info().threads_from, "the option");
   EXPECT_GT(info.memory_bytes, 0);
   for (const char* part : {"vendor=", "family=", "model=", "isa=", "l2_bytes=", "threads="}) {
     EXPECT_THAT(info.key, HasSubstr(part));
@@ -138,11 +140,15 @@ TEST_F(QuotaTest, UnlimitedIsZero) {
   EXPECT_EQ(cpu::cgroup_quota(root_), 0);
 }
 
-TEST_F(QuotaTest, Version2TakesTheSmallestOfAllParentsAndRoundsUp) {
+TEST_F(QuotaTest, Version2TakesTheSmallestOfAllParentsInWholeCores) {
   write("proc/self/cgroup", "0::/pod/job");
   write("sys/fs/cgroup/pod/job/cpu.max", "800000 100000");
   write("sys/fs/cgroup/pod/cpu.max", "250000 100000");
-  EXPECT_EQ(cpu::cgroup_quota(root_), 3);
+  EXPECT_EQ(cpu::cgroup_quota(root_), 2);
+  write("sys/fs/cgroup/pod/cpu.max", "150000 100000");
+  EXPECT_EQ(cpu::cgroup_quota(root_), 1);
+  write("sys/fs/cgroup/pod/cpu.max", "50000 100000");
+  EXPECT_EQ(cpu::cgroup_quota(root_), 1);
 }
 
 TEST_F(QuotaTest, Version1) {
@@ -151,6 +157,37 @@ TEST_F(QuotaTest, Version1) {
   write("sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "200000");
   write("sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000");
   EXPECT_EQ(cpu::cgroup_quota(root_), 2);
+}
+
+class OmpThreadsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const char* value = std::getenv("OMP_NUM_THREADS")) before_ = value;
+  }
+  void TearDown() override { set(before_ ? before_->c_str() : nullptr); }
+  static void set(const char* value) {
+    value ? setenv("OMP_NUM_THREADS", value, 1) : unsetenv("OMP_NUM_THREADS");
+  }
+
+  std::optional<std::string> before_;
+};
+
+TEST_F(OmpThreadsTest, IsTheDefaultLimit) {
+  set(nullptr);
+  const cpu::DefaultThreads without = cpu::default_threads();
+  EXPECT_NE(without.from, "OMP_NUM_THREADS");
+  for (const char* no_number : {"", "0", "-2", "many", "2x", "99999999999999999999", "1000000"}) {
+    set(no_number);
+    EXPECT_EQ(cpu::default_threads().count, without.count) << no_number;
+  }
+  if (without.count < 2) GTEST_SKIP() << "one core: no limit is smaller";
+  for (const char* one : {"1", "1,4", " 1 "}) {
+    set(one);
+    EXPECT_EQ(cpu::default_threads().count, 1) << one;
+    EXPECT_EQ(cpu::default_threads().from, "OMP_NUM_THREADS");
+    EXPECT_EQ((*open_device("cpu"))->info().threads, 1) << one;
+    EXPECT_EQ((*open_device("cpu", {2, ""}))->info().threads, 2) << "asked for";
+  }
 }
 
 // C = alpha op(A) op(B) + beta C in double, one loop nest.

@@ -25,7 +25,8 @@ void print_info(const DeviceInfo& info) {
   if (info.isa.empty()) return;
   std::string isa;
   for (const std::string& set : info.isa) isa += (isa.empty() ? "" : ", ") + set;
-  std::printf("  threads       %d\n  isa           %s\n", info.threads, isa.c_str());
+  std::printf("  threads       %d, from %s\n  isa           %s\n", info.threads,
+              info.threads_from.c_str(), isa.c_str());
 }
 
 void print_limits(const MachineLimits& limits) {
@@ -43,6 +44,7 @@ void print_limits(const MachineLimits& limits) {
 Json device_json(const DeviceInfo& info) {
   Json json = encode(info);
   json["threads"] = info.threads;
+  if (!info.threads_from.empty()) json["threads_from"] = info.threads_from;
   json["isa"] = info.isa;
   json["l1_bytes"] = info.l1_bytes;
   json["l2_bytes"] = info.l2_bytes;

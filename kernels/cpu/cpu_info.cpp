@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "cpu/dispatch.hpp"
@@ -125,6 +125,33 @@ double quota_below(std::string dir, const std::string& top, bool v2) {
   }
 }
 
+// Cores of this process's mask; at least 1.
+int affinity_cores() {
+  // The mask is as large as the kernel's; 1024 CPUs do not fit the static cpu_set_t.
+  for (int room = 1024; room <= 1 << 16; room *= 2) {
+    cpu_set_t* const set = CPU_ALLOC(room);
+    if (set == nullptr) break;
+    const std::size_t bytes = CPU_ALLOC_SIZE(room);
+    const bool known = sched_getaffinity(0, bytes, set) == 0;
+    const int cores = known ? CPU_COUNT_S(bytes, set) : 0;
+    CPU_FREE(set);
+    if (known) return std::max(1, cores);
+  }
+  return std::max(1, int(sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+// The variable itself: what OpenMP made of it, a plan's own calls change. 0 where it is not set, or
+// is no number that counts.
+int omp_num_threads() {
+  const char* const text = std::getenv("OMP_NUM_THREADS");
+  if (text == nullptr) return 0;
+  char* end = nullptr;
+  const long count = std::strtol(text, &end, 10);
+  while (*end == ' ') ++end;
+  const bool number = end != text && (*end == '\0' || *end == ',');
+  return number && count > 0 && count <= std::numeric_limits<int>::max() ? int(count) : 0;
+}
+
 }  // namespace
 
 CpuInfo detect_cpu() {
@@ -170,23 +197,19 @@ int cgroup_quota(const std::string& root) {
     const double quota = quota_below(top + path, top, v2);
     if (quota > 0) least = least > 0 ? std::min(least, quota) : quota;
   }
-  return int(std::ceil(least));
+  return least > 0 ? std::max(1, int(least)) : 0;
 }
 
-int usable_cores() {
-  int cores = int(sysconf(_SC_NPROCESSORS_ONLN));
-  // The mask is as large as the kernel's; 1024 CPUs do not fit the static cpu_set_t.
-  for (int room = 1024; room <= 1 << 16; room *= 2) {
-    cpu_set_t* const set = CPU_ALLOC(room);
-    if (set == nullptr) break;
-    const std::size_t bytes = CPU_ALLOC_SIZE(room);
-    const bool known = sched_getaffinity(0, bytes, set) == 0;
-    if (known) cores = CPU_COUNT_S(bytes, set);
-    CPU_FREE(set);
-    if (known) break;
-  }
-  if (const int quota = cgroup_quota(""); quota > 0) cores = std::min(cores, quota);
-  return std::max(1, std::min(cores, omp_get_thread_limit()));
+DefaultThreads default_threads() {
+  // OpenMP's runtime reads OMP_THREAD_LIMIT itself, and says a huge number where it is not set.
+  const DefaultThreads limits[] = {{affinity_cores(), "the affinity mask"},
+                                   {cgroup_quota(""), "the control group's CPU quota"},
+                                   {omp_get_thread_limit(), "OMP_THREAD_LIMIT"},
+                                   {omp_num_threads(), "OMP_NUM_THREADS"}};
+  DefaultThreads least = limits[0];
+  for (const DefaultThreads& limit : limits)
+    if (limit.count > 0 && limit.count < least.count) least = limit;
+  return least;
 }
 
 }  // namespace rnntune::cpu

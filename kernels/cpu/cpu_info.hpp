@@ -34,12 +34,18 @@ CpuInfo detect_cpu();
 // instructions. An unknown or absent cap is an error that lists the names.
 Result<std::vector<std::string>> instruction_sets(std::string_view cap);
 
-// Cores this process may run on: its affinity mask, cut by the CPU quota of its control group
-// (rounded up) and by OMP_THREAD_LIMIT. At least 1.
-int usable_cores();
+// How many threads a device has where nobody asks for a number, and what decided it.
+struct DefaultThreads {
+  int count = 1;
+  std::string from;  // for people: "the affinity mask", "OMP_NUM_THREADS"
+};
 
-// The quota alone, in cores, read below `root` ("" in life, a folder with proc/ and sys/ in tests);
-// 0 where there is none.
+// The smallest of: the affinity mask, the CPU quota of the control group (whole cores: 1.5 gives
+// 1), OMP_THREAD_LIMIT, OMP_NUM_THREADS (of a list the first, the outermost level). At least 1.
+DefaultThreads default_threads();
+
+// The quota alone, in whole cores but at least 1, read below `root` ("" in life, a folder with
+// proc/ and sys/ in tests); 0 where there is none.
 int cgroup_quota(const std::string& root);
 
 }  // namespace rnntune::cpu

@@ -23,12 +23,14 @@ std::string join(const std::vector<std::string>& words, const char* separator) {
   return text;
 }
 
-DeviceInfo describe(const CpuInfo& cpu, int threads, std::vector<std::string> isa) {
+DeviceInfo describe(const CpuInfo& cpu, const DefaultThreads& threads,
+                    std::vector<std::string> isa) {
   DeviceInfo info;
   info.backend = "cpu";
   info.name = cpu.name;
   info.architecture = cpu.machine + "/" + isa.front();
-  info.threads = threads;
+  info.threads = threads.count;
+  info.threads_from = threads.from;
   info.l1_bytes = cpu.l1_bytes;
   info.l2_bytes = cpu.l2_bytes;
   info.l3_bytes = cpu.l3_bytes;
@@ -40,7 +42,7 @@ DeviceInfo describe(const CpuInfo& cpu, int threads, std::vector<std::string> is
                      {"l1_bytes", std::to_string(cpu.l1_bytes)},
                      {"l2_bytes", std::to_string(cpu.l2_bytes)},
                      {"l3_bytes", std::to_string(cpu.l3_bytes)},
-                     {"threads", std::to_string(threads)}};
+                     {"threads", std::to_string(threads.count)}};
   info.key = "cpu";
   for (const auto& [name, value] : info.properties) info.key += ";" + name + "=" + value;
   // After the key: the stepping tells apart what kernels cannot, but a reader may want it.
@@ -112,12 +114,13 @@ class CpuDevice final : public Device {
 
 Result<std::shared_ptr<Device>> open_cpu(const DeviceOptions& options) {
   if (options.threads < 0 || options.threads > kMostThreads) {
-    return invalid_argument("threads: expected 0 (every core) to " + std::to_string(kMostThreads) +
+    return invalid_argument("threads: expected 0 (the default) to " + std::to_string(kMostThreads) +
                             ", got " + std::to_string(options.threads));
   }
   Result<std::vector<std::string>> isa = instruction_sets(options.isa);
   if (!isa.ok()) return isa.error();
-  const int threads = options.threads > 0 ? options.threads : usable_cores();
+  const DefaultThreads threads =
+      options.threads > 0 ? DefaultThreads{options.threads, "the option"} : default_threads();
   return std::shared_ptr<Device>(
       std::make_shared<CpuDevice>(describe(detect_cpu(), threads, std::move(*isa))));
 }

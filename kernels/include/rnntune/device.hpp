@@ -27,6 +27,7 @@ struct DeviceInfo {
   std::vector<std::pair<std::string, std::string>>
       properties;             // the parts of the key, and what else identifies it
   int threads = 1;            // CPU: thread limit of this device object
+  std::string threads_from;   // CPU, for people: what decided it, such as "the affinity mask"
   std::int64_t l1_bytes = 0;  // data cache per core
   std::int64_t l2_bytes = 0;  // per core (CPU), per device (CUDA)
   std::int64_t l3_bytes = 0;
@@ -81,7 +82,9 @@ class RNNTUNE_EXPORT Device {
 };
 
 struct DeviceOptions {
-  int threads = 0;  // CPU: most threads a call may use; 0: every core this process may run on
+  // CPU: most threads a call may use, which may be more than there are cores. 0: the smallest of
+  // the affinity mask, the control group's quota, OMP_THREAD_LIMIT and OMP_NUM_THREADS.
+  int threads = 0;
   std::string
       isa;  // CPU: forbid instruction sets above this one ("avx2"); empty: the best this CPU has
 };
