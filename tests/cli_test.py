@@ -1,53 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The command line as a user meets it: exit codes, bad input, interruption, resuming.
+"""The command line as a user meets it: usage, exit codes, bad input, and what only looks
+(cli_fixture.py has what it shares with the tests of `tune`).
 
-Usage: cli_test.py RNNTUNE, with the path of the program.
+Usage: cli_test.py RNNTUNE [TEST...], with the path of the program.
 """
 
-import collections
 import json
-import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
-PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
+from cli_fixture import PROGRAM, TINY, CommandTest
+
 SCHEMA_TEST = str(pathlib.Path(__file__).resolve().parent / "schema_test.py")
-TINY = "lstm:T3,B2,I4,H5"
-
-
-class CommandTest(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.cwd = pathlib.Path(self.folder.name)
-        self.env = dict(os.environ, XDG_CACHE_HOME=str(self.cwd / "cache"),
-                        XDG_DATA_HOME=str(self.cwd / "data"), OMP_WAIT_POLICY="passive")
-
-    def run_it(self, *args, code=0):
-        done = subprocess.run([PROGRAM, *args], cwd=self.cwd, env=self.env, text=True,
-                              capture_output=True, timeout=240)
-        self.assertEqual(done.returncode, code, f"{args}: {done.stdout}{done.stderr}")
-        return done
-
-    def refused(self, *args, says):
-        done = self.run_it(*args, code=2)
-        self.assertIn(says, done.stderr)
-        self.assertIn("usage: rnntune", done.stderr)
-        self.assertEqual(done.stdout, "")
-
-    def tune(self, *args, code=0):
-        return self.run_it("tune", "--problem", TINY, "--against", "unfused", *args, code=code)
-
-    def journal(self):
-        lines = (self.cwd / "rnntune.journal.jsonl").read_text().splitlines()
-        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
 
 
 class Usage(CommandTest):
@@ -76,14 +45,25 @@ class Usage(CommandTest):
         self.refused("bench", "--problem", TINY, "--against", "nobody", says="nobody")
 
     def test_problems(self):
-        self.refused("space", says="expected a suite file or --problem")
+        self.refused("space", says="expected a suite file or a problem string")
         self.refused("space", "--problem", "lstm:T10,Babc", says="Babc")
         self.refused("space", "--problem", "gru,", says="gru")
         self.refused("space", "--problem", "lstm:T1,B1,I1,H0", says="H")
         self.refused("space", "missing.json", says="missing.json")
+        self.refused("space", "lstm:T0,B1,I1,H1", says="T: expected at least 1, got '0'")
+        self.refused("tune", "lstmm:T1,B1,I1,H1", says="unknown cell 'lstmm'")
         self.refused("space", "--problem", TINY, "--filter", "lstmm",
                      says="no problem matches 'lstmm'")
         self.refused("space", "--problem", TINY, "--filter", "(", says="--filter")
+
+    def test_a_problem_string_wherever_a_suite_is(self):
+        for command in ("space", "verify", "bench", "inspect", "tune"):
+            self.assertIn("problem strings", self.run_it(command, "--help").stdout)
+        shown = json.loads(self.run_it("space", TINY, "lstm:T1,B1,I1,H1", "--json").stdout)
+        self.assertEqual([p["problem"] for p in shown["problems"]],
+                         ["lstm:L1,T3,B2,I4,H5,f32", "lstm:L1,T1,B1,I1,H1,f32"])
+        self.assertIn("of 1 configs", self.run_it("verify", TINY, "--config", "unfused:threads=1,"
+                                                  "blas=openblas,products=team").stdout)
 
     def test_numbers(self):
         for option in ("--timeout", "--budget"):
@@ -143,6 +123,45 @@ class Commands(CommandTest):
         self.assertTrue(json.loads(again)["kernels"][0]["from_cache"])
         self.assertIn("failed: ", self.run_it("compile", "--architecture", "sm_1", "--filter",
                                               one, code=1).stdout)
+
+    def test_a_database_that_was_named_must_be_there(self):
+        (self.cwd / "cut.json").write_text('{"format":')
+        (self.cwd / "newer.json").write_text(
+            '{"format":"rnntune-database","version":99,"devices":[]}')
+        for command in (("bench", "--against", "unfused"), ("inspect", "--device", "cpu")):
+            for name in ("missing.json", "cut.json", "newer.json"):
+                self.refused(command[0], TINY, *command[1:], "--db", name, says=name)
+        (self.cwd / "empty.json").write_text(
+            '{"format":"rnntune-database","version":1,"devices":[]}')
+        done = self.run_it("bench", TINY, "--against", "unfused", "--budget", "0.2", "--db",
+                           "empty.json")
+        self.assertRegex(done.stderr, r"default: \w+:.*no usable entry of lstm:\S+ .*empty.json")
+        shown = self.run_it("inspect", TINY, "--device", "cpu", "--db", "empty.json").stdout
+        self.assertRegex(shown, "no usable entry of lstm:.*empty.json")
+        # A place that nobody named may be empty, and that is no news.
+        done = self.run_it("inspect", TINY, "--device", "cpu")
+        self.assertNotIn("No such file", done.stdout + done.stderr)
+
+    def test_threads_and_where_they_come_from(self):
+        def threads(*args, **env):
+            done = subprocess.run([PROGRAM, "devices", "--json", *args], cwd=self.cwd, text=True,
+                                  env={**self.env, **env}, capture_output=True, check=True)
+            device = json.loads(done.stdout)["devices"][0]
+            return device["threads"], device["threads_from"]
+        self.env.pop("OMP_NUM_THREADS", None)
+        self.env.pop("OMP_THREAD_LIMIT", None)
+        count, source = threads()
+        self.assertIn(source, ("the affinity mask", "the control group's CPU quota"))
+        self.assertEqual(threads("--threads", "3", OMP_NUM_THREADS="1"), (3, "the option"))
+        self.assertEqual(threads(OMP_NUM_THREADS="4096"), (count, source))
+        self.assertEqual(threads(OMP_NUM_THREADS="none"), (count, source))
+        if count == 1:
+            self.skipTest("one core: no limit is smaller")
+        self.assertEqual(threads(OMP_NUM_THREADS="1"), (1, "OMP_NUM_THREADS"))
+        self.assertEqual(threads(OMP_NUM_THREADS="1,2"), (1, "OMP_NUM_THREADS"))
+        self.assertEqual(threads(OMP_THREAD_LIMIT="1"), (1, "OMP_THREAD_LIMIT"))
+        shown = self.run_it("devices").stdout
+        self.assertRegex(shown, rf"(?m)^  threads +{count}, from {source}$")
 
     def test_devices(self):
         shown = json.loads(self.run_it("devices", "--json").stdout)
@@ -211,7 +230,7 @@ class Commands(CommandTest):
         self.refused("inspect", "--problem", TINY, "--device", "simt:x", says="'simt:x'")
         self.refused("inspect", "--problem", TINY, "--config", "warp:a=1", says="--config")
         self.refused("inspect", "--problem", "gru:T3,B2,I4,H5", says="computes lstm, not gru")
-        self.refused("inspect", says="expected a suite file or --problem")
+        self.refused("inspect", says="expected a suite file or a problem string")
 
     def test_inspect_of_a_cpu(self):
         shown = self.run_it("inspect", "--problem", TINY, "--device", "cpu").stdout
@@ -265,92 +284,6 @@ class Commands(CommandTest):
             self.assertLess(row["validation_error"], row["validation_bound"])
             self.assertLessEqual(row["ratio_low"], row["ratio"])
             self.assertGreaterEqual(row["ratio_high"], row["ratio"])
-
-
-class Tuning(CommandTest):
-    def test_every_evaluation_is_announced_and_the_winner_saved(self):
-        done = self.tune("--evaluations", "6", "--seed", "3")
-        self.assertNotIn("\r", done.stderr)  # no progress bar in a pipe
-        journal = self.journal()
-        self.assertEqual(journal[0]["type"], "session")
-        self.assertEqual(journal[0]["format"], "rnntune-journal")
-        for before, after in zip(journal[1:-1:2], journal[2:-1:2]):
-            self.assertEqual((before["type"], after["type"]), ("start", "outcome"))
-            self.assertEqual(before["config"], after["config"])
-        self.assertEqual(journal[-1]["type"], "final")
-        self.assertEqual(journal[-1]["evaluations"], 6)
-        self.assertFalse(journal[-1]["complete"])
-        self.assertEqual(journal[-1]["against"][0]["opponent"], "unfused")
-        database = json.loads((self.cwd / "rnntune.db.json").read_text())
-        entry = database["devices"][0]["entries"][0]
-        self.assertEqual(entry["config"], journal[-1]["config"])
-        self.assertEqual(entry["seed"], 3)
-
-    def test_the_same_command_goes_on_where_it_was(self):
-        self.tune("--evaluations", "3")
-        done = self.tune("--evaluations", "5", "--json")
-        problem = json.loads(done.stdout)["problems"][0]
-        self.assertEqual((problem["evaluated"], problem["resumed"]), (2, 3))
-
-    def test_each_strategy_within_a_time_budget(self):
-        for strategy in ("local", "random", "exhaustive"):
-            start = time.monotonic()
-            self.tune("--strategy", strategy, "--budget", "1", "--journal", strategy)
-            self.assertLess(time.monotonic() - start, 120)
-
-    def test_killed_and_started_again_it_repeats_no_finished_evaluation(self):
-        command = [PROGRAM, "tune", "--problem", TINY, "--against", "unfused",
-                   "--evaluations", "30"]
-        process = subprocess.Popen(command, cwd=self.cwd, env=self.env,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        journal = self.cwd / "rnntune.journal.jsonl"
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline and process.poll() is None:
-            if journal.exists() and journal.read_text().count('"outcome":"') >= 5:
-                break
-            time.sleep(0.01)
-        process.kill()
-        process.wait()
-        self.assertEqual(process.returncode, -signal.SIGKILL, "it ended before it was killed")
-        self.assertFalse((self.cwd / "rnntune.db.json").exists())
-
-        subprocess.run(command, cwd=self.cwd, env=self.env, check=True, capture_output=True)
-        records = self.journal()
-        outcomes = collections.Counter(
-            json.dumps(r["config"]) for r in records if r["type"] == "outcome")
-        self.assertEqual(set(outcomes.values()), {1})
-        self.assertEqual(len(outcomes), 30)
-        starts = [json.dumps(r["config"]) for r in records if r["type"] == "start"]
-        self.assertLessEqual(len(starts) - len(outcomes), 1)  # the one in flight, once more
-        entries = json.loads((self.cwd / "rnntune.db.json").read_text())["devices"][0]["entries"]
-        self.assertEqual(len(entries), 1)
-
-    def test_a_config_in_flight_at_two_deaths_is_crashed(self):
-        self.tune("--evaluations", "1")
-        path = self.cwd / "rnntune.journal.jsonl"
-        lines = path.read_text().splitlines()
-        start = next(line for line in lines if '"type":"start"' in line)
-        path.write_text("\n".join([lines[0], start, start]) + "\n")
-        done = self.tune("--evaluations", "2", "--json")
-        crashed = [r for r in self.journal() if r.get("outcome") == "crashed"]
-        self.assertEqual([r["config"] for r in crashed], [json.loads(start)["config"]])
-        self.assertEqual(json.loads(done.stdout)["problems"][0]["failed"], 1)
-
-    def test_ctrl_c_saves_and_says_so(self):
-        process = subprocess.Popen(
-            [PROGRAM, "tune", "--problem", TINY, "--against", "unfused", "--budget", "100"],
-            cwd=self.cwd, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        journal = self.cwd / "rnntune.journal.jsonl"
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline:
-            if journal.exists() and '"outcome":"ok"' in journal.read_text():
-                break
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=120)
-        self.assertEqual(process.returncode, 130, out + err)
-        self.assertEqual(self.journal()[-1]["type"], "final")
-        self.assertTrue((self.cwd / "rnntune.db.json").exists())
 
 
 if __name__ == "__main__":

@@ -230,10 +230,11 @@ TEST(Interleaved, TheFasterOfTwoCloseConfigsWins) {
       Contender a, b;
       a.step = simulation.step(100, 0.05);
       b.step = simulation.step(103, 0.05);
+      a.config.variant = b.config.variant = "cell";
       const std::vector<Contender> contenders{a_first ? a : b, a_first ? b : a};
       MeasurePolicy policy;
       policy.min_samples = 8;
-      const auto result = race(contenders, {}, policy, simulation.clock);
+      const auto result = race(contenders, policy, simulation.clock);
       ASSERT_TRUE(result.ok());
       right += result->winner == (a_first ? 0u : 1u);
     }
@@ -265,11 +266,31 @@ TEST(Interleaved, EqualConfigsAreTiedAndLessMemoryWins) {
   small.step = simulation.step(1000, 0.05);
   small.sizes.reserve = 1000;
   slow.step = simulation.step(1200, 0.05);
-  const auto result = race(std::vector<Contender>{large, small, slow}, {}, {}, simulation.clock);
+  large.config.variant = small.config.variant = slow.config.variant = "cell";
+  const auto result = race(std::vector<Contender>{large, small, slow}, {}, simulation.clock);
   ASSERT_TRUE(result.ok());
   EXPECT_EQ(result->winner, 1u);
   EXPECT_THAT(result->tied, testing::ElementsAre(0u));
   EXPECT_GT(result->comparison.ratios[2].interval->low, 1.1);
+}
+
+// An entry that loses to a variant of ours measured beside it is never written: the baseline that
+// came as an opponent wins like any other config, a library never does.
+TEST(Interleaved, TheBaselineMayWinAndALibraryMayNot) {
+  Simulation simulation;
+  Contender tuned, baseline, library;
+  tuned.name = tuned.config.variant = "cell";
+  tuned.step = simulation.step(254, 0.02);
+  baseline.name = baseline.config.variant = "unfused";
+  baseline.step = simulation.step(200, 0.02);
+  library.name = "onednn";
+  library.step = simulation.step(100, 0.02);
+  const auto result = race(std::vector<Contender>{tuned, library, baseline}, {}, simulation.clock);
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result->winner, 2u);
+  EXPECT_THAT(result->tied, testing::IsEmpty());
+  EXPECT_NEAR(result->comparison.ratios[0].median, 1.27, 0.05);
+  EXPECT_NEAR(result->comparison.ratios[1].median, 0.5, 0.02);
 }
 
 }  // namespace

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the time goes: tables of the parts of ./test.sh, and of each compile, link and test.
 
-usage: build_times.py [--top N] [FOLDER...]     default: every build-* of the checkout that was built
+usage: build_times.py [--top N] [FOLDER...]     default: every build-* of the checkout
 
-Parts are what ./test.sh wrote into part_times.txt; steps are ninja's last run of each, so a step
-that the compiler cache answered counts with what that took; tests are the last `meson test`. Times
-are seconds of the clock, of jobs that ran beside each other: their sum is about the time of the
-part times the number of cores.
+Parts are what ./test.sh wrote into part_times.txt; steps are ninja's last run of each, so that a
+step which the compiler cache answered counts with what that took; tests are the last `meson test`.
+Times are seconds of the clock, of jobs that ran beside each other: their sum is about the time of
+the part times the number of cores.
 """
 
 import argparse

@@ -7,11 +7,11 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 build_packages=(
-  g++ meson ninja-build pkg-config python3 python3-venv
+  g++ ccache meson ninja-build pkg-config python3 python3-venv
   libhwy-dev libdnnl-dev libopenblas-openmp-dev nlohmann-json3-dev libcli11-dev libbenchmark-dev
   libgtest-dev libgmock-dev libjs-vega zlib1g-dev
 )
-test_packages=(clang libomp-dev python3-jsonschema)
+test_packages=(clang libclang-rt-dev libomp-dev python3-jsonschema)
 
 # The newest oneDNN on PyPI with a CPU runtime of its own (3.2, OpenMP, 40 MB, loads nothing else).
 # The package `onednn` (3.13) has a SYCL engine only: it takes OpenCL and 0.6 GB of wheels, cannot

@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 
-#include "lookup.hpp"
 #include "paths.hpp"
 #include "reports/counters.hpp"
 #include "reports/format.hpp"
@@ -17,9 +16,9 @@
 #include "tuner/command.hpp"
 #include "tuner/environment.hpp"
 #include "tuner/evaluate.hpp"
-#include "tuner/finalists.hpp"
 #include "tuner/gpu_clock.hpp"
 #include "tuner/interrupt.hpp"
+#include "tuner/meeting.hpp"
 #include "tuner/options.hpp"
 #include "tuner/progress.hpp"
 
@@ -105,94 +104,66 @@ class Bench {
   void compare(const NamedProblem& named) {
     progress_.show(named.name, 0, "computing the reference");
     const Explanation choice =
-        chosen_config(named.problem, device_->info(), options_.db, options_.config);
+        chosen_config(named.problem, device_->info(), options_, options_.config);
+    if (const std::string news = news_of(choice); !news.empty()) {
+      progress_.say(named.name + ": " + news);
+    }
     const Setting setting{device_, cases_.get(named.problem, options_.seed), clock_};
     if (interrupted()) return;
-    Record record;
-    std::optional<Contender> ours = prepare(setting, choice.config, record);
-    if (interrupted()) return;
-    if (!ours) return fail(named, setting, choice.config, record);
-    ours->name = "rnntune";
-    std::vector<Contender> contenders;
-    contenders.push_back(std::move(*ours));
-    for (const std::string& name : against_) {
-      add_opponent(named, setting, name, contenders);
-      if (interrupted()) return;
-    }
-    time(named, to_string(choice.rung), std::move(contenders));
-  }
-
-  void add_opponent(const NamedProblem& named, const Setting& setting, const std::string& name,
-                    std::vector<Contender>& contenders) {
-    progress_.show(named.name, 0.1, "preparing " + name);
-    std::vector<std::string> notes;
-    Result<std::vector<Contender>> found = find_contenders(setting, name, notes);
-    if (found.ok()) {
-      for (Contender& contender : *found) {
-        for (const std::string& note : contender.notes) progress_.say(name + ": " + note);
-        contenders.push_back(std::move(contender));
-      }
-      return;
-    }
-    progress_.say(named.name + ": no " + name + ": " + found.error().message);
-    missing_ = missing_ || options_.asked_against;
-  }
-
-  void time(const NamedProblem& named, const char* rung, std::vector<Contender> contenders) {
-    progress_.show(named.name, 0.3, "timing");
-    std::vector<Step> steps;
-    for (const Contender& contender : contenders) steps.push_back(contender.step);
-    MeasurePolicy policy;
-    policy.budget_us = options_.budget_s * 1e6 / static_cast<double>(contenders.size());
     progress_.say(news_.read(*clock_));
-    const Result<Comparison> result = measure_interleaved(steps, policy, *clock_);
+    Result<Meeting> meeting =
+        hold_meeting(setting, {choice.config, against_, options_.budget_s},
+                     [&](const std::string& doing) { progress_.show(named.name, 0.3, doing); });
     progress_.say(news_.read(*clock_));
     progress_.clear();
-    if (!result.ok()) throw std::runtime_error(named.name + ": " + result.error().message);
-    std::vector<std::size_t> kept;
-    for (std::size_t i = 0; i < contenders.size(); ++i) {
-      if (fastest_of_name(contenders, result->timings, i)) kept.push_back(i);
-    }
-    const std::vector<StepCounters> counters = count(contenders, kept);
+    if (interrupted()) return;
+    if (!meeting.ok()) return fail(named, setting, choice.config, meeting.error());
+    for (const std::string& line : meeting->news()) progress_.say(named.name + ": " + line);
+    missing_ = missing_ || (options_.asked_against && !meeting->absent.empty());
+    show(named, to_string(choice.rung), *meeting);
+  }
+
+  void show(const NamedProblem& named, const char* rung, Meeting& meeting) {
+    const std::vector<StepCounters> counters = count(meeting.contenders);
     progress_.say(counting_.news());
     std::fprintf(table_, "%s: %s\n", named.name.c_str(), to_string(named.problem).c_str());
-    for (const std::size_t i : kept) {
+    for (std::size_t i = 0; i < meeting.contenders.size(); ++i) {
+      Contender& contender = meeting.contenders[i];
       // The row outlives the problem; what the step owns may be large.
-      contenders[i].step = nullptr;
-      rows_.push_back({named.name, named.problem, contenders[i], result->timings[i],
-                       result->ratios[i], i == 0 ? rung : ""});
+      contender.step = nullptr;
+      contender.recheck = nullptr;
+      rows_.push_back({named.name, named.problem, contender, meeting.comparison.timings[i],
+                       meeting.comparison.ratios[i], i == 0 ? rung : ""});
       std::fprintf(table_, "%s\n", table_line(rows_.back()).c_str());
       for (const StepCounters& one : counters) {
-        if (one.contender == contenders[i].name) rows_.back().counters = one;
+        if (one.contender == contender.name) rows_.back().counters = one;
       }
     }
     for (const StepCounters& one : counters) {
       std::fprintf(table_, "  %s\n", reports::counters_line(to_report(one)).c_str());
     }
-    if (result->stop != Stop::converged) {
+    if (meeting.comparison.stop != Stop::converged) {
       std::fprintf(table_, "  stopped by %s before every ratio was known to 1%%\n",
-                   to_string(result->stop));
+                   to_string(meeting.comparison.stop));
     }
     std::fflush(table_);
   }
 
   // After all timing of the problem, so that it can disturb none.
-  std::vector<StepCounters> count(const std::vector<Contender>& contenders,
-                                  const std::vector<std::size_t>& which) {
+  std::vector<StepCounters> count(const std::vector<Contender>& contenders) {
     std::vector<CountedStep> steps;
-    for (const std::size_t i : which) {
-      const Contender& contender = contenders[i];
-      if (contender.on_device) steps.push_back({contender.name, contender.step});
+    for (const Contender& contender : contenders) {
+      if (contender.on_device && contender.step) {
+        steps.push_back({contender.name, contender.step});
+      }
     }
     return counting_.count(steps);
   }
 
   void fail(const NamedProblem& named, const Setting& setting, const Config& config,
-            const Record& record) {
+            const Error& error) {
     failed_ = true;
-    progress_.clear();
-    std::fprintf(stderr, "FAILED %s: %s: %s\n  repeat: %s\n", named.name.c_str(),
-                 to_string(record.outcome), record.reason.c_str(),
+    std::fprintf(stderr, "FAILED %s: %s\n  repeat: %s\n", named.name.c_str(), error.message.c_str(),
                  repro_command(setting, config).c_str());
   }
 

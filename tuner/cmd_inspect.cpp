@@ -94,7 +94,7 @@ int inspect_cpu(const InspectOptions& options) {
   Json results = Json::array();
   for (const NamedProblem& named : load_problems(options)) {
     const Explanation choice =
-        chosen_config(named.problem, device->info(), options.db, options.config);
+        chosen_config(named.problem, device->info(), options, options.config);
     const Rnn rnn = value_or_throw(make_rnn(named.problem, choice, device));
     const InspectedPlan plan{
         named.problem, choice, {rnn.packed_bytes(), rnn.workspace_bytes(), rnn.reserve_bytes()}};
@@ -115,7 +115,7 @@ int inspect_gpu(const InspectOptions& options) {
   for (const NamedProblem& named : problems) {
     if (!options.json && &named != &problems.front()) std::printf("\n");
     const Explanation choice =
-        chosen_config(named.problem, chosen.gpu.info, options.db, options.config);
+        chosen_config(named.problem, chosen.gpu.info, options, options.config);
     const Inspection found =
         value_or_throw(inspect(named.problem, choice, chosen.gpu, options.threads));
     if (!options.json) std::printf("%s", to_text(found, chosen.text).c_str());

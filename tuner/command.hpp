@@ -38,6 +38,7 @@ struct Command {
   // Adds the subcommand's options to `app`; what it returns runs after parsing. Must not do any
   // work itself: every setup runs at every start, also for --help.
   Run (*setup)(CLI::App& app);
+  bool internal = false;  // run by rnntune itself, not listed
 };
 
 std::span<const Command* const> commands();

@@ -14,11 +14,12 @@ extern const Command kVerify;
 extern const Command kBench;
 extern const Command kReport;
 extern const Command kDb;
+extern const Command kMeet;
 
 // In the order of --help.
 std::span<const Command* const> commands() {
-  static constexpr std::array table{&kDevices, &kSpace,  &kInspect, &kTune,   &kVerify,
-                                    &kBench,   &kReport, &kDb,      &kCompile};
+  static constexpr std::array table{&kDevices, &kSpace,  &kInspect, &kTune,    &kVerify,
+                                    &kBench,   &kReport, &kDb,      &kCompile, &kMeet};
   return table;
 }
 

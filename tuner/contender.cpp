@@ -31,6 +31,17 @@ struct Prepared {
   std::unique_ptr<Plan> plan;
   std::shared_ptr<const Case> which;
   std::unique_ptr<StepRun> run;
+
+  Status recheck() const {
+    if (Status status = run->reset(); !status.ok()) return status;
+    if (Status status = run->step(true); !status.ok()) return status;
+    const auto out = run->outputs();
+    if (!out.ok()) return out.error();
+    const auto checks = reference::check_outputs(which->problem, *out, which->expected);
+    const reference::TensorCheck& worst = checks.front();
+    if (worst.ok) return {};
+    return Error{ErrorCode::internal, worst.tensor + ": " + worst.reason};
+  }
 };
 
 void failed(Record& record, Outcome outcome, std::string reason) {
@@ -124,17 +135,26 @@ class Screening {
   Error error_ = unsupported("nothing to choose from");
 };
 
-// All configs of a variant with few of them, else its built-in one.
+// All configs of a variant with few of them, else the built-in one at every number of threads, and
+// in every way to share among them.
 std::vector<Config> screened_configs(const Setting& setting, const Variant& variant) {
-  std::vector<Config> configs;
-  Space(setting.problem(), setting.device->info()).each([&](const Config& config) {
-    if (config.variant == variant.name) configs.push_back(config);
-    return configs.size() <= kScreenedConfigs;
+  const DeviceInfo& device = setting.device->info();
+  std::vector<Config> all, some;
+  const Config built_in = variant.built_in(setting.problem(), device);
+  const auto differs_in_team_only = [&](const Config& config) {
+    Config other = config;
+    for (const char* name : {"threads", "split"}) {
+      if (!config.get(name).empty()) other.set(name, std::string(built_in.get(name)));
+    }
+    return other == built_in;
+  };
+  Space(setting.problem(), device).each([&](const Config& config) {
+    if (config.variant != variant.name) return true;
+    all.push_back(config);
+    if (differs_in_team_only(config)) some.push_back(config);
+    return true;
   });
-  if (configs.size() > kScreenedConfigs) {
-    configs = {variant.built_in(setting.problem(), setting.device->info())};
-  }
-  return configs;
+  return all.size() <= kScreenedConfigs || some.empty() ? all : some;
 }
 
 Result<std::vector<Contender>> best_of_variant(const Setting& setting, const Variant& variant,
@@ -201,9 +221,10 @@ Result<std::vector<Contender>> best_opponent(const Setting& setting, const std::
   std::string reasons;
   for (const std::string& reason : absent) reasons += (reasons.empty() ? ": " : "; ") + reason;
   notes.insert(notes.end(), absent.begin(), absent.end());
-  std::vector<int> thread_counts{1};
+  std::vector<int> thread_counts;  // those that our own space has
   const int most = setting.device->info().threads;
-  if (most > 1) thread_counts.push_back(most);
+  for (int threads = 1; threads < most; threads *= 2) thread_counts.push_back(threads);
+  thread_counts.push_back(most);
   Screening screening(setting.clock());
   screening.refuse(unsupported(name + " is not at hand" + reasons));
   for (const auto& library : *libraries) {
@@ -263,6 +284,7 @@ std::optional<Contender> prepare(const Setting& setting, const Config& config, R
   }
   contender.validation = *record.validation;
   contender.sizes = owned->plan->sizes();
+  contender.recheck = [owned] { return owned->recheck(); };
   if (setting.clock().completes_steps()) {
     contender.step = [owned] { return owned->run->queue(true); };
   } else {

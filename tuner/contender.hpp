@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,6 +39,8 @@ struct Contender {
   int threads = 0;        // of the host that it runs on; 0: it runs on a GPU
   bool on_device = true;  // its work is the setting's device's, not the host's
   Step step;              // of the setting's clock; owns all it runs on
+  // Of ours: runs the step once more, from poisoned outputs, and compares them.
+  std::function<Status()> recheck;
 };
 
 // The plan of a config, having passed validation. Null when it failed; the record says how, and in

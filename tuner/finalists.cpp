@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/finalists.hpp"
 
+#include <cassert>
+#include <optional>
+
 namespace rnntune::tuner {
 namespace {
 
-std::size_t fastest(const Comparison& comparison, std::size_t configs) {
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < configs; ++i) {
-    if (comparison.timings[i].summary.median < comparison.timings[best].summary.median) best = i;
+bool ours(const Contender& racer) { return !racer.config.variant.empty(); }
+
+std::size_t fastest(std::span<const Contender> racers, const Comparison& comparison) {
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < racers.size(); ++i) {
+    const auto median = [&](std::size_t k) { return comparison.timings[k].summary.median; };
+    if (ours(racers[i]) && (!best || median(i) < median(*best))) best = i;
   }
-  return best;
+  assert(best);
+  return *best;
 }
 
 std::size_t memory(const Contender& contender) {
@@ -25,22 +32,20 @@ void refer_ratios_to(Comparison& comparison, std::size_t base) {
 
 }  // namespace
 
-Result<Race> race(std::span<const Contender> configs, std::span<const Contender> opponents,
-                  const MeasurePolicy& policy, Clock& clock) {
+Result<Race> race(std::span<const Contender> racers, const MeasurePolicy& policy, Clock& clock) {
   std::vector<Step> steps;
-  for (const Contender& contender : configs) steps.push_back(contender.step);
-  for (const Contender& contender : opponents) steps.push_back(contender.step);
+  for (const Contender& racer : racers) steps.push_back(racer.step);
   Result<Comparison> comparison = measure_interleaved(steps, policy, clock);
   if (!comparison.ok()) return comparison.error();
   Race race;
   race.comparison = std::move(comparison.value());
-  race.winner = fastest(race.comparison, configs.size());
+  race.winner = fastest(racers, race.comparison);
   refer_ratios_to(race.comparison, race.winner);
   const std::size_t quickest = race.winner;
-  for (std::size_t i = 0; i < configs.size(); ++i) {
-    if (i == quickest || !tied(race.comparison.ratios[i])) continue;
+  for (std::size_t i = 0; i < racers.size(); ++i) {
+    if (i == quickest || !ours(racers[i]) || !tied(race.comparison.ratios[i])) continue;
     race.tied.push_back(i);
-    if (memory(configs[i]) < memory(configs[race.winner])) race.winner = i;
+    if (memory(racers[i]) < memory(racers[race.winner])) race.winner = i;
   }
   if (race.winner != quickest) {
     std::erase(race.tied, race.winner);

@@ -11,14 +11,13 @@ namespace rnntune::tuner {
 
 struct Race {
   std::size_t winner = 0;         // index of the config that is recorded
-  std::vector<std::size_t> tied;  // configs that cannot be told apart from the fastest one
-  Comparison comparison;          // configs first, then opponents; ratios are over the winner
+  std::vector<std::size_t> tied;  // configs of ours that cannot be told apart from the fastest one
+  Comparison comparison;          // ratios are over the winner
 };
 
-// `configs` and then `opponents` are timed in one interleaved run. Among the configs tied with the
-// fastest, the one with the least workspace and reserve wins.
-Result<Race> race(std::span<const Contender> configs, std::span<const Contender> opponents,
-                  const MeasurePolicy& policy, Clock& clock);
+// All are timed in one interleaved run. Among ours, the libraries left out, the fastest wins; of
+// those tied with it the one with the least workspace and reserve. One of them must be ours.
+Result<Race> race(std::span<const Contender> racers, const MeasurePolicy& policy, Clock& clock);
 
 // Whether contender i was the fastest of those that have its name, all timed in one run.
 bool fastest_of_name(std::span<const Contender> contenders, std::span<const Timing> timings,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -26,13 +27,32 @@ constexpr double kSampleUs = 20e3;  // long enough for a clock to reach its boos
 constexpr int kSamples = 5;         // the best counts: a limit is what nothing may exceed
 constexpr std::size_t kGrain = 1024;
 
-// The rate of `work` (units a microsecond), all threads running it at once.
+constexpr int kMostSamples = 25;  // where other work has the cores
+constexpr double kQuiet = 0.9;    // of the time the threads ran, at least
+
+double thread_cpu_us() {
+  timespec spent{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+  return static_cast<double>(spent.tv_sec) * 1e6 + static_cast<double>(spent.tv_nsec) * 1e-3;
+}
+
+struct Rate {
+  double best = 0;       // units a microsecond, all threads running
+  double ran_share = 0;  // most of a sample's time that the threads had a core
+  bool busy() const { return ran_share < kQuiet; }
+};
+
+// The rate of `work` (units), all threads running it at once, over the time that each of them ran:
+// a thread that waits for a core does not make the machine slower.
 template <class Work>
-double best_rate(int threads, Work work) {
-  double best = 0;
+Rate best_rate(int threads, Work work) {
+  struct alignas(64) Share {
+    double units = 0, cpu_us = 0;
+  };
+  Rate rate;
   std::int64_t rounds = 1;
-  for (int sample = 0; sample < kSamples;) {
-    std::vector<double> done(static_cast<std::size_t>(threads));
+  for (int sample = 0; sample < kMostSamples && (sample < kSamples || rate.busy());) {
+    std::vector<Share> shares(static_cast<std::size_t>(threads));
     double start = 0;
     int team = 1;
     cpu::run_team(threads, [&](const cpu::Member& member) {
@@ -41,7 +61,10 @@ double best_rate(int threads, Work work) {
         start = steady_clock().now_us();
         team = member.count;
       }
-      done[static_cast<std::size_t>(member.id)] = work(member.id, rounds);
+      Share& share = shares[static_cast<std::size_t>(member.id)];
+      const double cpu_start = thread_cpu_us();
+      share.units = work(member.id, rounds);
+      share.cpu_us = thread_cpu_us() - cpu_start;
       member.wait();
     });
     const double time = steady_clock().now_us() - start;
@@ -50,26 +73,31 @@ double best_rate(int threads, Work work) {
       continue;
     }
     ++sample;
-    double sum = 0;
-    for (double units : done) sum += units;
-    best = team == threads ? std::max(best, sum / time) : best;
+    if (team != threads) continue;
+    double sum = 0, ran_us = 0;
+    for (const Share& share : shares) {
+      sum += share.cpu_us > 0 ? share.units / share.cpu_us : 0;
+      ran_us += share.cpu_us;
+    }
+    rate.best = std::max(rate.best, sum);
+    rate.ran_share = std::max(rate.ran_share, ran_us / (threads * time));
   }
-  return best;
+  return rate;
 }
 
-double fma_peak(const LimitKernels& kernels, int threads) {
+Rate fma_peak(const LimitKernels& kernels, int threads) {
   std::vector<float> sinks(static_cast<std::size_t>(threads) * 64);
   const auto work = [&](int id, std::int64_t rounds) {
     return kernels.fma(1000 * rounds, &sinks[static_cast<std::size_t>(id) * 64]);
   };
-  return best_rate(threads, work) * 1e-3;
+  return best_rate(threads, work);
 }
 
 struct Free {
   void operator()(float* memory) const { std::free(memory); }
 };
 
-double bandwidth(const LimitKernels& kernels, int threads, std::size_t bytes) {
+Rate bandwidth(const LimitKernels& kernels, int threads, std::size_t bytes) {
   const std::size_t count = bytes / sizeof(float);
   std::vector<std::unique_ptr<float, Free>> data(static_cast<std::size_t>(threads));
   for (auto& part : data) {
@@ -86,7 +114,7 @@ double bandwidth(const LimitKernels& kernels, int threads, std::size_t bytes) {
     const auto i = static_cast<std::size_t>(id);
     return kernels.read(data[i].get(), count, rounds, &sinks[i * 64]);
   };
-  return best_rate(threads, work) * 1e-3;
+  return best_rate(threads, work);
 }
 
 // One working set in the middle of each level of the memory, in whole grains.
@@ -116,7 +144,7 @@ std::string file_of(const std::string& device_key) {
 }
 
 MachineLimits from_json(const Json& json) {
-  MachineLimits limits{json.at("device"), json.at("time"), {}};
+  MachineLimits limits{json.at("device"), json.at("time"), {}, false};
   if (json.at("format") != "rnntune-limits" || json.at("version") != 1) return {};
   for (const Json& row : json.at("limits")) {
     ThreadLimits& one = limits.limits.emplace_back();
@@ -139,18 +167,28 @@ double MachineLimits::peak_gflops(int threads) const {
   return peak * threads;
 }
 
+void MachineLimits::raise(int threads, double gflops) {
+  for (ThreadLimits& row : limits) {
+    row.fma_peak_f32_gflops = std::max(row.fma_peak_f32_gflops, gflops / threads * row.threads);
+  }
+}
+
 MachineLimits measure_limits(const DeviceInfo& device) {
   const LimitKernels kernels = limit_kernels(device.isa.empty() ? "" : device.isa.front());
-  MachineLimits limits{device.key, utc_now(), {}};
+  MachineLimits limits{device.key, utc_now(), {}, false};
   std::vector<int> counts{1};
   if (device.threads > 1) counts.push_back(device.threads);
   for (const int threads : counts) {
     ThreadLimits& row = limits.limits.emplace_back();
     row.threads = threads;
-    row.fma_peak_f32_gflops = fma_peak(kernels, threads);
+    const auto add = [&limits](const Rate& rate) {
+      limits.busy = limits.busy || rate.busy();
+      return rate.best * 1e-3;
+    };
+    row.fma_peak_f32_gflops = add(fma_peak(kernels, threads));
     for (const std::size_t bytes : working_sets(device, threads)) {
       row.read_bandwidth.push_back(
-          {static_cast<std::int64_t>(bytes), bandwidth(kernels, threads, bytes)});
+          {static_cast<std::int64_t>(bytes), add(bandwidth(kernels, threads, bytes))});
     }
   }
   return limits;
@@ -172,6 +210,9 @@ Result<MachineLimits> load_limits(const DeviceInfo& device) {
 Status save_limits(const MachineLimits& limits) {
   namespace fs = std::filesystem;
   const std::string path = file_of(limits.device);
+  if (limits.busy) {
+    return Error{ErrorCode::internal, "other work had the cores while they were measured"};
+  }
   if (path.empty()) return Error{ErrorCode::not_found, "no cache folder: HOME is not set"};
   std::error_code error;
   fs::create_directories(fs::path(path).parent_path(), error);
@@ -189,25 +230,9 @@ Status save_limits(const MachineLimits& limits) {
 }
 
 MachineLimits limits_of(const DeviceInfo& device) {
+  if (device.backend != "cpu") return {};
   if (Result<MachineLimits> cached = load_limits(device); cached.ok()) return *cached;
   MachineLimits limits = measure_limits(device);
-  static_cast<void>(save_limits(limits));
-  return limits;
-}
-
-MachineLimits raise_limits(MachineLimits limits, const DeviceInfo& device) {
-  const MachineLimits now = measure_limits(device);
-  if (now.limits.size() != limits.limits.size()) limits = now;
-  for (std::size_t i = 0; i < now.limits.size(); ++i) {
-    ThreadLimits& row = limits.limits[i];
-    const ThreadLimits& again = now.limits[i];
-    row.fma_peak_f32_gflops = std::max(row.fma_peak_f32_gflops, again.fma_peak_f32_gflops);
-    for (std::size_t k = 0; k < row.read_bandwidth.size() && k < again.read_bandwidth.size(); ++k) {
-      double& rate = row.read_bandwidth[k].gbytes_per_s;
-      rate = std::max(rate, again.read_bandwidth[k].gbytes_per_s);
-    }
-  }
-  limits.time = now.time;
   static_cast<void>(save_limits(limits));
   return limits;
 }

@@ -35,7 +35,9 @@ int refuse(CLI::App& app, const char* message) {
 int run(CLI::App& app, int argc, char** argv) {
   std::vector<Run> runs;
   for (const Command* command : commands()) {
-    runs.push_back(command->setup(*app.add_subcommand(command->name, command->help)));
+    CLI::App& subcommand = *app.add_subcommand(command->name, command->help);
+    if (command->internal) subcommand.group("");
+    runs.push_back(command->setup(subcommand));
   }
   try {
     app.parse(argc, argv);

@@ -8,7 +8,9 @@
 #include <cmath>
 #include <filesystem>
 #include <regex>
+#include <utility>
 
+#include "database.hpp"
 #include "devices.hpp"
 #include "lookup.hpp"
 #include "paths.hpp"
@@ -28,19 +30,37 @@ const CLI::Validator kPositiveSeconds(
     },
     "SECONDS");
 
+// A problem string has a colon; a file of that name, should there be one, is a suite all the same.
+bool is_problem(const std::string& argument) {
+  std::error_code none;
+  return argument.find(':') != argument.npos && !std::filesystem::exists(argument, none);
+}
+
 std::vector<NamedProblem> all_problems(const Options& options) {
   std::vector<NamedProblem> problems;
+  const auto add = [&](const std::string& text) {
+    const Problem problem = value_or_throw(parse_problem(text));
+    problems.push_back({to_string(problem), problem, 1});
+  };
   for (const std::string& path : options.suites) {
+    if (is_problem(path)) {
+      add(path);
+      continue;
+    }
     for (SuiteProblem& row : value_or_throw(load_suite(path)).problems) {
       problems.push_back({row.name, row.problem, row.weight});
     }
   }
-  for (const std::string& text : options.problems) {
-    const Problem problem = value_or_throw(parse_problem(text));
-    throw_unless(check(problem));
-    problems.push_back({to_string(problem), problem, 1});
-  }
+  for (const std::string& text : options.problems) add(text);
   return problems;
+}
+
+// A file that the user named must be there and sound: a job that runs the built-in default in its
+// place would never notice.
+Status check_database(const std::string& path) {
+  const Result<Database> database = read_database(path);
+  if (database.ok()) return {};
+  return Error{database.error().code, "--db: " + database.error().message};
 }
 
 }  // namespace
@@ -65,13 +85,14 @@ void add_device_options(CLI::App& app, Options& options) {
          "cpu; cuda:N, a CUDA GPU; simt, a GPU emulated on the host; or simt:checked, the same "
          "with its kernels checked for races")
       ->capture_default_str();
-  app.add_option("--threads", options.threads, "most threads; default: every core at hand")
+  app.add_option("--threads", options.threads,
+                 "most threads; default: the cores at hand, or OMP_NUM_THREADS")
       ->check(CLI::Range(1, 1 << 16));
   app.add_option("--isa", options.isa, "forbid instruction sets above this one, such as avx2");
 }
 
 void add_problem_options(CLI::App& app, Options& options) {
-  app.add_option("suite", options.suites, "suite files");
+  app.add_option("suite", options.suites, "suite files, or problem strings");
   app.add_option("--problem", options.problems,
                  "a problem string such as lstm:T35,B20,I650,H650; may be repeated")
       ->expected(1)
@@ -80,7 +101,9 @@ void add_problem_options(CLI::App& app, Options& options) {
 }
 
 void add_db_option(CLI::App& app, Options& options) {
-  app.add_option("--db", options.db, "tuning database")->capture_default_str();
+  app.add_option("--db", options.db, "tuning database")
+      ->capture_default_str()
+      ->each([&options](const std::string&) { options.db_named = true; });
 }
 
 void add_journal_option(CLI::App& app, Options& options) {
@@ -125,7 +148,7 @@ void add_output_options(CLI::App& app, Options& options) {
 
 std::vector<NamedProblem> load_problems(const Options& options) {
   std::vector<NamedProblem> problems = all_problems(options);
-  if (problems.empty()) throw BadInput("expected a suite file or --problem, got neither");
+  if (problems.empty()) throw BadInput("expected a suite file or a problem string, got neither");
   if (options.filter.empty()) return problems;
   const auto matches = finder(options.filter);
   std::erase_if(problems, [&](const NamedProblem& candidate) {
@@ -137,12 +160,15 @@ std::vector<NamedProblem> load_problems(const Options& options) {
   throw BadInput("--filter: no problem matches '" + options.filter + "'" + files);
 }
 
-Explanation chosen_config(const Problem& problem, const DeviceInfo& device, const std::string& db,
+Explanation chosen_config(const Problem& problem, const DeviceInfo& device, const Options& options,
                           const std::string& config) {
   const Space space(problem, device);
   if (config.empty()) {
-    return value_or_throw(
-        lookup(problem, device, {db}, default_databases(), kernels_of(space, device)));
+    if (options.db_named) throw_unless(check_database(options.db));
+    std::vector<std::string> given{options.db}, standard = default_databases();
+    // The default name is one more place to look at, which may be empty.
+    if (!options.db_named) standard.insert(standard.begin(), std::exchange(given, {}).front());
+    return value_or_throw(lookup(problem, device, given, standard, kernels_of(space, device)));
   }
   Explanation given;
   given.rung = Rung::given;
@@ -150,6 +176,11 @@ Explanation chosen_config(const Problem& problem, const DeviceInfo& device, cons
   const std::string why = space.why_not(given.config);
   if (why.empty()) return given;
   throw BadInput("--config: not valid for " + to_string(problem) + ": " + why);
+}
+
+std::string news_of(const Explanation& choice) {
+  if (choice.rung == Rung::given || (choice.rung == Rung::exact && choice.notes.empty())) return {};
+  return choice.text();
 }
 
 // The emulator is no part of the library, so that it is opened here.

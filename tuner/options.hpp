@@ -24,8 +24,9 @@ struct Options {
   int threads = 0;  // 0: every core this process may run on
   std::string isa;  // cap on instruction sets; empty: the best there is
   std::string db = "rnntune.db.json";
+  bool db_named = false;  // on the command line
   std::string journal = "rnntune.journal.jsonl";
-  std::vector<std::string> suites;    // files
+  std::vector<std::string> suites;    // files, or problem strings
   std::vector<std::string> problems;  // problem strings
   std::string filter;                 // regular expression on name or problem string
   std::vector<std::string> against;   // opponents and variants
@@ -39,7 +40,7 @@ struct Options {
 };
 
 void add_device_options(CLI::App& app, Options& options);   // --device --threads --isa
-void add_problem_options(CLI::App& app, Options& options);  // SUITE... --problem --filter
+void add_problem_options(CLI::App& app, Options& options);  // SUITE|PROBLEM... --problem --filter
 void add_db_option(CLI::App& app, Options& options);        // --db
 void add_journal_option(CLI::App& app, Options& options);   // --journal
 void add_against_option(CLI::App& app, Options& options);   // --against
@@ -65,9 +66,14 @@ std::vector<NamedProblem> load_problems(const Options& options);
 std::function<bool(const std::string&)> finder(const std::string& filter);
 
 // The config given as text, or what the lookup ladder finds where that is empty: what an
-// application would get. Throws BadInput for one that the space rejects.
-Explanation chosen_config(const Problem& problem, const DeviceInfo& device, const std::string& db,
+// application would get. Throws BadInput for one that the space rejects, and for a --db that was
+// named and cannot be read.
+Explanation chosen_config(const Problem& problem, const DeviceInfo& device, const Options& options,
                           const std::string& config);
+
+// One line for the user where the choice is not the database's own entry of the problem: which rung
+// answered, and why none above it did. Empty where there is nothing to tell.
+std::string news_of(const Explanation& choice);
 
 // Throws BadInput where there is no such device.
 std::shared_ptr<Device> open_device(const Options& options);

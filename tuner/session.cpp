@@ -10,6 +10,7 @@
 #include "tuner/environment.hpp"
 #include "tuner/finalists.hpp"
 #include "tuner/interrupt.hpp"
+#include "tuner/meeting.hpp"
 #include "tuner/seeds.hpp"
 
 namespace rnntune::tuner {
@@ -28,14 +29,23 @@ MeasurePolicy screening_policy(double budget_s, double best_us) {
   return policy;
 }
 
+constexpr int kFewestRounds = 8;
+
 MeasurePolicy final_policy(double budget_s) {
   MeasurePolicy policy;
-  policy.min_samples = 8;
+  policy.min_samples = kFewestRounds;
   policy.budget_us = std::clamp(budget_s * 1e6 * (1 - kSearchShare) / kFinalists, 0.2e6, 5e6);
   return policy;
 }
 
 bool timed(const Record& record) { return record.outcome == Outcome::ok && record.time_us; }
+
+// A journal of an earlier version may hold a time that was thrown away for being below a roofline
+// that was measured too low.
+bool condemned_in_haste(const Record& record, const EvaluatePolicy& policy) {
+  return record.outcome == Outcome::untrusted && record.time_us &&
+         record.time_us->median >= policy.impossible_us;
+}
 
 // The records that were timed, fastest first.
 std::vector<const Record*> ranked(const std::vector<Record>& records) {
@@ -88,12 +98,15 @@ Session::Session(const Options& options, const StrategyRow& strategy)
     : options_(options),
       strategy_(strategy),
       device_(open_device(options)),
-      against_(contender_names(options.against, device_->info())),
       clock_(value_or_throw(open_clock(device_))),
       counting_(open_counting(device_, clock_, options.counters)),
       journal_(open_files(options, device_->info())),
       limits_(limits_of(device_->info())),
-      progress_(options.quiet) {}
+      progress_(options.quiet) {
+  for (const std::string& name : contender_names(options.against, device_->info())) {
+    (must_meet_apart(device_->info(), name) ? apart_ : here_).push_back(name);
+  }
+}
 
 void Session::run(const std::vector<NamedProblem>& problems,
                   const std::function<void(const Tuned&)>& done) {
@@ -131,7 +144,14 @@ Tuned Session::tune(const NamedProblem& named) {
     try_config(search, *config);
   }
   std::optional<Final> winner = decide(search);
-  if (winner) save(search, *winner);
+  if (winner) {
+    save(search, *winner);  // before libraries of others are let in
+    if (!apart_.empty() && !interrupted()) {
+      meet_libraries(search, *winner);
+      save(search, *winner);
+    }
+    journal_.write(*winner);
+  }
   return summarize(search, std::move(winner));
 }
 
@@ -172,8 +192,11 @@ void Session::try_config(Search& search, const Config& config) {
 
 // The journal's record where the evaluation was finished before; else it is made now.
 Record Session::record_of(Search& search, const Attempt& attempt) {
+  const EvaluatePolicy policy = this->policy(search);
   const Journal::History* history = journal_.history(attempt);
-  if (history != nullptr && history->record) return *history->record;
+  if (history != nullptr && history->record && !condemned_in_haste(*history->record, policy)) {
+    return *history->record;
+  }
   if (history != nullptr && history->unfinished > 1) {
     Record crashed;
     crashed.attempt = attempt;
@@ -184,28 +207,27 @@ Record Session::record_of(Search& search, const Attempt& attempt) {
   }
   journal_.write(attempt);
   ++search.evaluated;
-  EvaluatePolicy policy;
-  policy.measure = screening_policy(options_.budget_s, search.best_us);
-  policy.timeout_us = options_.timeout_s * 1e6;
-  policy.floor_us = floor_us(search);
-  Record record = evaluate(search.setting, attempt, policy);
-  // The limits may have been measured on a busy machine: none is condemned by stale ones.
-  if (record.outcome == Outcome::untrusted && record.time_us && !limits_checked_) {
-    limits_checked_ = true;
-    limits_ = raise_limits(limits_, device_->info());
-    policy.floor_us = floor_us(search);
-    record = evaluate(search.setting, attempt, policy);
+  const Record record = evaluate(search.setting, attempt, policy);
+  if (timed(record) && record.time_us->median < policy.roofline_us) {
+    const int threads = device_->info().threads;
+    limits_.raise(threads, step_flops(search.named.problem) / record.time_us->median * 1e-3);
+    static_cast<void>(save_limits(limits_));
   }
   journal_.write(record);
   return record;
 }
 
-double Session::floor_us(const Search& search) const {
-  return roofline_floor_us(search.named.problem, limits_, device_->info().threads);
+EvaluatePolicy Session::policy(const Search& search) const {
+  EvaluatePolicy policy;
+  policy.measure = screening_policy(options_.budget_s, search.best_us);
+  policy.timeout_us = options_.timeout_s * 1e6;
+  policy.roofline_us = roofline_us(search.named.problem, limits_, device_->info().threads);
+  policy.impossible_us = impossible_us(search.named.problem, device_->info());
+  return policy;
 }
 
-// Races the best configs and the opponents. An interrupted search has no time for that: its best
-// config is taken with the time it had.
+// Races the best configs with the contenders that can be timed here. An interrupted search has no
+// time for that: its best config is taken with the time it had.
 std::optional<Final> Session::decide(Search& search) {
   const std::vector<const Record*> order = ranked(search.records);
   if (order.empty()) return std::nullopt;
@@ -217,32 +239,64 @@ std::optional<Final> Session::decide(Search& search) {
   final.space = search.space->count();
   final.complete = search.strategy->complete();
   if (!interrupted()) rerun(search, order, final);
-  journal_.write(final);
   return final;
 }
 
-void Session::rerun(const Search& search, const std::vector<const Record*>& order, Final& final) {
-  progress_.show(search.named.name, kSearchShare, "finalists and opponents");
-  const std::vector<Contender> configs = finalists(search, order);
-  const std::vector<Contender> candidates = opponents(search, final);
-  if (configs.empty()) return;
-  const auto result = race(configs, candidates, final_policy(options_.budget_s), *clock_);
+// A contender that is a variant of ours may win as well: what loses to a config that was measured
+// beside it is never kept.
+void Session::rerun(Search& search, const std::vector<const Record*>& order, Final& final) {
+  progress_.show(search.named.name, kSearchShare, "finalists and the baseline");
+  std::vector<Contender> racers = finalists(search, order);
+  if (racers.empty()) return;
+  const std::size_t finalists = racers.size();
+  for (Contender& contender : contenders_here(search, final)) {
+    racers.push_back(std::move(contender));
+  }
+  const auto result = race(racers, final_policy(options_.budget_s), *clock_);
   if (!result.ok()) return progress_.say(search.named.name + ": " + result.error().message);
   const Comparison& times = result->comparison;
-  final.config = configs[result->winner].config;
+  const Contender& winner = racers[result->winner];
+  if (!search.tried.contains(to_string(winner.config))) try_config(search, winner.config);
+  final.config = winner.config;
   final.time_us = to_time_us(times.timings[result->winner]);
-  for (const std::size_t i : result->tied) final.tied.push_back(configs[i].config);
-  const auto their_timings = std::span(times.timings).subspan(configs.size());
-  std::vector<Contender> others;
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    if (!fastest_of_name(candidates, their_timings, i)) continue;
-    others.push_back(candidates[i]);
-    final.against.push_back(
-        to_against(candidates[i], their_timings[i], times.ratios[configs.size() + i]));
+  for (const std::size_t i : result->tied) {
+    const Config& config = racers[i].config;
+    const bool known = std::find(final.tied.begin(), final.tied.end(), config) != final.tied.end();
+    if (config != final.config && !known) final.tied.push_back(config);
+  }
+  const std::span others = std::span(racers).subspan(finalists);
+  const auto their_timings = std::span(times.timings).subspan(finalists);
+  std::vector<Contender> fastest;
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    if (!fastest_of_name(others, their_timings, i)) continue;
+    fastest.push_back(others[i]);
+    final.against.push_back(to_against(others[i], their_timings[i], times.ratios[finalists + i]));
   }
   progress_.say(news_.read(*clock_));
-  final.counters = count(configs[result->winner], others);
+  final.counters = count(winner, fastest);
   progress_.say(counting_.news());
+}
+
+// The winner again, with libraries that may take the process down.
+void Session::meet_libraries(const Search& search, Final& final) {
+  const double budget_s = final_policy(options_.budget_s).budget_us * 1e-6 * kFinalists;
+  const Result<Meeting> meeting = meet_apart(
+      search.setting, {final.config, apart_, budget_s, kFewestRounds},
+      [&](const std::string& doing) { progress_.show(search.named.name, kSearchShare, doing); });
+  if (interrupted()) return;
+  if (!meeting.ok()) {
+    progress_.say(search.named.name + ": no comparison: " + meeting.error().message);
+    for (const std::string& name : apart_) {
+      final.notes.emplace_back(name, std::vector{meeting.error().message});
+    }
+    return;
+  }
+  for (const std::string& line : meeting->news()) progress_.say(search.named.name + ": " + line);
+  final.notes.insert(final.notes.end(), meeting->absences.begin(), meeting->absences.end());
+  for (std::size_t i = 1; i < meeting->contenders.size(); ++i) {
+    final.against.push_back(to_against(meeting->contenders[i], meeting->comparison.timings[i],
+                                       meeting->comparison.ratios[i]));
+  }
 }
 
 std::vector<StepCounters> Session::count(const Contender& winner,
@@ -270,20 +324,20 @@ std::vector<Contender> Session::finalists(const Search& search,
   return contenders;
 }
 
-std::vector<Contender> Session::opponents(const Search& search, Final& final) {
+std::vector<Contender> Session::contenders_here(const Search& search, Final& final) {
   std::vector<Contender> contenders;
-  for (const std::string& name : against_) {
+  for (const std::string& name : here_) {
     std::vector<std::string> notes;
     Result<std::vector<Contender>> found = find_contenders(search.setting, name, notes);
-    if (found.ok()) {
-      for (Contender& contender : *found) {
-        for (const std::string& note : contender.notes) progress_.say(name + ": " + note);
-        if (!contender.notes.empty()) final.notes.emplace_back(name, contender.notes);
-        contenders.push_back(std::move(contender));
-      }
-    } else {
+    if (!found.ok()) {
       progress_.say(search.named.name + ": no " + name + ": " + found.error().message);
       final.notes.emplace_back(name, std::vector{found.error().message});
+      continue;
+    }
+    for (Contender& contender : *found) {
+      for (const std::string& note : contender.notes) progress_.say(name + ": " + note);
+      if (!contender.notes.empty()) final.notes.emplace_back(name, contender.notes);
+      contenders.push_back(std::move(contender));
     }
   }
   return contenders;

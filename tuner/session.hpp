@@ -61,11 +61,12 @@ class Session {
   bool within_budget(const Search& search) const;
   void try_config(Search& search, const Config& config);
   Record record_of(Search& search, const Attempt& attempt);
-  double floor_us(const Search& search) const;
+  EvaluatePolicy policy(const Search& search) const;
   std::optional<Final> decide(Search& search);
-  void rerun(const Search& search, const std::vector<const Record*>& order, Final& final);
+  void rerun(Search& search, const std::vector<const Record*>& order, Final& final);
   std::vector<Contender> finalists(const Search& search, const std::vector<const Record*>& order);
-  std::vector<Contender> opponents(const Search& search, Final& final);
+  std::vector<Contender> contenders_here(const Search& search, Final& final);
+  void meet_libraries(const Search& search, Final& final);
   std::vector<StepCounters> count(const Contender& winner, const std::vector<Contender>& others);
   void save(const Search& search, const Final& final);
   void show(const Search& search);
@@ -73,13 +74,13 @@ class Session {
   Options options_;
   const StrategyRow& strategy_;
   std::shared_ptr<Device> device_;
-  const std::vector<std::string> against_;
+  std::vector<std::string> here_;   // of --against: what is timed in this process
+  std::vector<std::string> apart_;  // and what in another one
   std::shared_ptr<Clock> clock_;
   SourceNews news_;
   StepCounting counting_;
   Journal journal_;
   MachineLimits limits_;
-  bool limits_checked_ = false;  // measured again in this session
   CaseCache cases_;
   Progress progress_;
 };
