@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "device/shared_library.hpp"
+#include "kernels/simt/sanitizers.hpp"
 #include "tuner/cupti_counters.hpp"
 #include "tuner/step_counters.hpp"
 
@@ -21,10 +22,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(RNNTUNE_SIMT_ADDRESS_SANITIZER)
 constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer);
 #else
 constexpr bool kSanitized = false;
 #endif
