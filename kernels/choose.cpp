@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "choose.hpp"
 
-#include "lookup.hpp"
+#include "database/lookup.hpp"
 #include "paths.hpp"
 #include "space.hpp"
 

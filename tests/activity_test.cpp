@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/fake_cupti.hpp"
-#include "tuner/cupti_trace.hpp"
+#include "tuner/gpu/cupti_trace.hpp"
 
 namespace rnntune::tuner {
 namespace {

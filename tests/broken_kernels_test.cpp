@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "space.hpp"
-#include "tuner/validate.hpp"
+#include "tuner/contenders/validate.hpp"
 
 namespace rnntune::tuner {
 namespace {

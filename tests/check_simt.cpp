@@ -21,9 +21,9 @@
 #include "space.hpp"
 #include "tests/gpu_under_test.hpp"
 #include "tests/pairwise.hpp"
-#include "tuner/step_run.hpp"
-#include "tuner/suite.hpp"
-#include "tuner/validate.hpp"
+#include "tuner/contenders/step_run.hpp"
+#include "tuner/contenders/validate.hpp"
+#include "tuner/records/suite.hpp"
 #include "variants.hpp"
 
 namespace rnntune {

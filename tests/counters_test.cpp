@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counters: names and passes for chips by the real library, which needs no GPU for that, and the
 // passes over a step by a fake of it.
-#include "tuner/counters.hpp"
+#include "tuner/gpu/counters.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 
 #include "device/shared_library.hpp"
 #include "kernels/simt/sanitizers.hpp"
-#include "tuner/cupti_counters.hpp"
-#include "tuner/step_counters.hpp"
+#include "tuner/gpu/cupti_counters.hpp"
+#include "tuner/gpu/step_counters.hpp"
 
 namespace rnntune::tuner {
 namespace {

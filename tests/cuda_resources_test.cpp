@@ -11,7 +11,7 @@
 #include "space.hpp"
 #include "tests/fake_cuda.hpp"
 #include "tests/pairwise.hpp"
-#include "tuner/evaluate.hpp"
+#include "tuner/contenders/evaluate.hpp"
 
 namespace rnntune {
 namespace {

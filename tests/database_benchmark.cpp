@@ -3,8 +3,8 @@
 // a lookup.
 #include <benchmark/benchmark.h>
 
-#include "database_cache.hpp"
-#include "lookup.hpp"
+#include "database/cache.hpp"
+#include "database/lookup.hpp"
 #include "tests/database_samples.hpp"
 
 namespace rnntune {

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "tests/database_samples.hpp"
-#include "tuner/database_write.hpp"
+#include "tuner/records/database_write.hpp"
 
 namespace rnntune::tuner {
 namespace {

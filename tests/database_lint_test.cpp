@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/database_lint.hpp"
+#include "tuner/records/database_lint.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "codec.hpp"
+#include "database/codec.hpp"
 #include "tests/database_samples.hpp"
 
 namespace rnntune::tuner {

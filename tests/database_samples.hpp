@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "database.hpp"
+#include "database/database.hpp"
 
 namespace rnntune::samples {
 

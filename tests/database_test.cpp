@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "database.hpp"
+#include "database/database.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "codec.hpp"
+#include "database/codec.hpp"
 #include "tests/database_samples.hpp"
 
 namespace rnntune {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/database_write.hpp"
+#include "tuner/records/database_write.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 #include "cuda/arguments.hpp"
 #include "simt/device.hpp"
 #include "simt/launch.hpp"
-#include "tuner/evaluate.hpp"
+#include "tuner/contenders/evaluate.hpp"
 #include "variants.hpp"
 
 namespace rnntune {

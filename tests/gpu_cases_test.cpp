@@ -16,7 +16,7 @@
 #include "space.hpp"
 #include "tests/gpu_under_test.hpp"
 #include "tests/pairwise.hpp"
-#include "tuner/step_run.hpp"
+#include "tuner/contenders/step_run.hpp"
 
 namespace rnntune {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The clock of a GPU, on a device that queues nothing and a CUPTI that is fake: what times a
 // sample, and that a source that fails hands over to the other one with a reason.
-#include "tuner/gpu_clock.hpp"
+#include "tuner/gpu/gpu_clock.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <map>
 
 #include "tests/fake_cupti.hpp"
-#include "tuner/cupti_trace.hpp"
-#include "tuner/environment.hpp"
+#include "tuner/gpu/cupti_trace.hpp"
+#include "tuner/measure/environment.hpp"
 
 namespace rnntune::tuner {
 namespace {

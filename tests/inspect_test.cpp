@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An inspection against the emulated device that really runs the step, and as text and JSON.
-#include "tuner/inspect.hpp"
+#include "tuner/inspect/inspect.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@
 
 #include "cuda/usage.hpp"
 #include "simt/device.hpp"
-#include "tuner/gpus.hpp"
-#include "tuner/inspect_view.hpp"
+#include "tuner/inspect/gpus.hpp"
+#include "tuner/inspect/inspect_view.hpp"
 
 namespace rnntune::tuner {
 namespace {

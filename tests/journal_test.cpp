@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/journal.hpp"
+#include "tuner/records/journal.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lookup.hpp"
+#include "database/lookup.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "codec.hpp"
-#include "database.hpp"
+#include "database/codec.hpp"
+#include "database/database.hpp"
 #include "tests/database_samples.hpp"
 
 namespace rnntune {

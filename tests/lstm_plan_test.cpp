@@ -13,8 +13,8 @@
 
 #include "reference/compare.hpp"
 #include "simt/device.hpp"
-#include "tuner/contender.hpp"
-#include "tuner/step_run.hpp"
+#include "tuner/contenders/contender.hpp"
+#include "tuner/contenders/step_run.hpp"
 #include "variants.hpp"
 
 namespace rnntune {

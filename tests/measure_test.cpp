@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measurement and its statistics on a simulated clock: no test here depends on the machine.
-#include "tuner/measure.hpp"
+#include "tuner/measure/measure.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <cmath>
 #include <limits>
 
-#include "tuner/finalists.hpp"
-#include "tuner/random.hpp"
+#include "tuner/contenders/finalists.hpp"
+#include "tuner/search/random.hpp"
 
 namespace rnntune::tuner {
 namespace {

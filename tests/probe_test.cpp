@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What measures a GPU's building blocks: on a driver and a clock that are fakes, where every figure
 // is known before; and its text by the real NVRTC.
-#include "tuner/probe.hpp"
+#include "tuner/inspect/probe.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include "cuda/probe_arguments.hpp"
 #include "paths.hpp"
 #include "tests/fake_cuda.hpp"
-#include "tuner/probe_device.hpp"
+#include "tuner/inspect/probe_device.hpp"
 
 namespace rnntune::tuner {
 namespace {

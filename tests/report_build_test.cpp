@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/report_build.hpp"
+#include "tuner/commands/report_build.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

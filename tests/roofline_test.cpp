@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/roofline.hpp"
+#include "tuner/measure/roofline.hpp"
 
 #include <gtest/gtest.h>
 

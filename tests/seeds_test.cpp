@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/seeds.hpp"
+#include "tuner/search/seeds.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPU counters from the count of a step to journal, results and report: what is counted is shown,
 // and a refusal is told once and costs nothing else.
-#include "tuner/step_counters.hpp"
+#include "tuner/gpu/step_counters.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 #include "reports/html.hpp"
 #include "reports/markdown.hpp"
 #include "tests/database_samples.hpp"
-#include "tuner/bench_results.hpp"
-#include "tuner/report_build.hpp"
+#include "tuner/commands/bench_results.hpp"
+#include "tuner/commands/report_build.hpp"
 
 namespace rnntune::tuner {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every strategy of the table, by the same rules, on a real space.
-#include "tuner/strategy.hpp"
+#include "tuner/search/strategy.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/sample.hpp"
+#include "tuner/search/sample.hpp"
 
 namespace rnntune::tuner {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/suite.hpp"
+#include "tuner/records/suite.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

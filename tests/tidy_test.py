@@ -22,10 +22,13 @@ SCRIPTS = {".py", ".sh"}
 LEFTOVER = re.compile(r"\b(" + "|".join(["TO" "DO", "FIX" "ME", "XX" "X"]) + r")\b")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 
-# Who may include whom. A room not listed may include nothing of ours. `kernels` is its top level;
-# the folders below it see only what that level holds for them: contracts and checked arithmetic.
+# Who may include whom, along the arrows: a room not listed may include nothing of ours. `kernels`
+# and `tuner` are their top levels; the folders below see only what that level holds for them.
 CONTRACTS = {"kernels/plan.hpp", "kernels/plan_memory.hpp", "kernels/variants.hpp",
              "kernels/checked.hpp"}
+LIBRARY = {"kernels", "kernels/include", "kernels/database", "kernels/device", "kernels/cpu",
+           "kernels/cuda", "kernels/simt"}
+ASIDE = {"tuner/command.hpp", "tuner/interrupt.hpp", "tuner/options.hpp", "tuner/progress.hpp"}
 ROOMS = {
     "kernels/include": {"kernels/include"},
     "kernels/cell": {"kernels/cell"},
@@ -35,21 +38,35 @@ ROOMS = {
                      "kernels/cuda", "kernels/simt/device_text.hpp"} | CONTRACTS,
     "kernels/simt": {"kernels/include", "kernels/cell", "kernels/device", "kernels/cuda",
                      "kernels/simt"},
-    "kernels": {"kernels", "kernels/include", "kernels/device", "kernels/cpu", "kernels/cuda"},
+    "kernels/database": {"kernels/include", "kernels/database", "kernels/space.hpp"} | CONTRACTS,
+    "kernels": {"kernels", "kernels/include", "kernels/database", "kernels/device", "kernels/cpu",
+                "kernels/cuda"},
     "reference": {"reference", "kernels/include", "kernels/device"},
     "reports": {"reports"},
-    "tuner": {"tuner", "reference", "reports", "kernels", "kernels/include", "kernels/device",
-              "kernels/cpu", "kernels/cuda", "kernels/simt"},
+    "tuner/measure": {"tuner/measure"} | LIBRARY | ASIDE,
+    "tuner/gpu": {"tuner/gpu", "tuner/measure", "reports"} | LIBRARY | ASIDE,
+    "tuner/records": {"tuner/records", "tuner/gpu", "tuner/measure", "reports"} | LIBRARY | ASIDE,
+    "tuner/contenders": {"tuner/contenders", "tuner/records", "tuner/measure", "reference",
+                         "reports"} | LIBRARY | ASIDE,
+    "tuner/search": {"tuner/search", "tuner/contenders", "tuner/records", "tuner/gpu",
+                     "tuner/measure", "reports"} | LIBRARY | ASIDE,
+    "tuner/inspect": {"tuner/inspect", "tuner/contenders", "tuner/gpu", "tuner/measure",
+                      "reference", "reports"} | LIBRARY | ASIDE,
+    "tuner/commands": {"tuner/commands", "tuner/search", "tuner/inspect", "tuner/contenders",
+                       "tuner/records", "tuner/gpu", "tuner/measure", "reference",
+                       "reports"} | LIBRARY | ASIDE,
+    "tuner": {"tuner", "tuner/records", "tuner/measure"} | LIBRARY,
     "examples": {"examples", "kernels/include"},
     "tests": {"*"},
 }
-# Steps of the library's own chain: a file may include its own step and the later ones.
-CHAIN = ["c_api", "rnn", "lookup", "database", "space", "variants", "plan"]
+# Steps of the library's own chain: a file may include its own step and the later ones. The
+# database stands between rnn and space.
+CHAIN = ["c_api", "rnn", "database", "space", "variants", "plan"]
 
 
 def room_of(path):
     parts = PurePosixPath(path).parts
-    if parts[0] == "kernels" and len(parts) > 2:
+    if parts[0] in ("kernels", "tuner") and len(parts) > 2:
         return "/".join(parts[:2])
     return parts[0] if len(parts) > 1 else ""
 
@@ -196,14 +213,19 @@ def includes(tree):
                     yield name, number, target, bool(match.group(1)), resolve(tree, name, target)
 
 
+def step_of(path):
+    """Its step in the library's chain, or None."""
+    room = room_of(path)
+    step = {"kernels": PurePosixPath(path).stem, "kernels/database": "database"}.get(room)
+    return CHAIN.index(step) if step in CHAIN else None
+
+
 def allowed(name, target):
     """Whether the arrows of the house permit `name` to include `target`."""
-    room, other = room_of(name), room_of(target)
-    rules = ROOMS.get(room, set())
-    if room == other == "kernels":
-        ours, theirs = (PurePosixPath(p).stem for p in (name, target))
-        if ours in CHAIN and theirs in CHAIN:
-            return CHAIN.index(ours) <= CHAIN.index(theirs)
+    rules, other = ROOMS.get(room_of(name), set()), room_of(target)
+    ours, theirs = step_of(name), step_of(target)
+    if ours is not None and theirs is not None and ours > theirs:
+        return False
     return "*" in rules or other in rules or target in rules
 
 
@@ -271,6 +293,14 @@ BAD = [  # name, files, what the one complaint must contain
                       "kernels/space.hpp": SPDX}, "kernels/cpu must not include"),
     ("plan on rnn", {"kernels/plan.cpp": SPDX + '#include "rnn.hpp"\n',
                      "kernels/rnn.hpp": SPDX}, "kernels must not include kernels/rnn.hpp"),
+    ("space on database", {"kernels/space.cpp": SPDX + '#include "database/b.hpp"\n',
+                           "kernels/database/b.hpp": SPDX}, "kernels must not include"),
+    ("database on rnn", {"kernels/database/a.cpp": SPDX + '#include "rnn.hpp"\n',
+                         "kernels/rnn.hpp": SPDX}, "kernels/database must not include"),
+    ("measure on search", {"tuner/measure/a.cpp": SPDX + '#include "tuner/search/b.hpp"\n',
+                           "tuner/search/b.hpp": SPDX}, "tuner/measure must not include"),
+    ("records on options' room", {"tuner/records/a.cpp": SPDX + '#include "tuner/b.hpp"\n',
+                                  "tuner/b.hpp": SPDX}, "tuner/records must not include"),
     ("anything on tests", {"tuner/a.cpp": SPDX + '#include "tests/b.hpp"\n',
                            "tests/b.hpp": SPDX}, "tuner must not include"),
     ("unknown include", {"tuner/a.cpp": SPDX + '#include "elsewhere.hpp"\n'}, "no file of ours"),
@@ -283,7 +313,7 @@ BAD = [  # name, files, what the one complaint must contain
 
 class Rules(unittest.TestCase):
     def complaints(self, files):
-        build = "# SPDX-License-Identifier: Apache-2.0\nf('a.cpp', 'plan.cpp')\n"
+        build = "# SPDX-License-Identifier: Apache-2.0\nf('a.cpp', 'plan.cpp', 'space.cpp')\n"
         with tempfile.TemporaryDirectory() as root:
             for name, text in {"meson.build": build, **files}.items():
                 path = Path(root, name)

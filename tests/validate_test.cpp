@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What validation asks of a right plan, and its guarded memory.
-#include "tuner/validate.hpp"
+#include "tuner/contenders/validate.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "space.hpp"
-#include "tuner/contender.hpp"
-#include "tuner/evaluate.hpp"
-#include "tuner/guarded.hpp"
-#include "tuner/limits.hpp"
+#include "tuner/contenders/contender.hpp"
+#include "tuner/contenders/evaluate.hpp"
+#include "tuner/contenders/guarded.hpp"
+#include "tuner/measure/limits.hpp"
 
 namespace rnntune::tuner {
 namespace {

@@ -10,13 +10,13 @@
 #include <regex>
 #include <utility>
 
-#include "database.hpp"
+#include "database/database.hpp"
+#include "database/lookup.hpp"
 #include "devices.hpp"
-#include "lookup.hpp"
 #include "paths.hpp"
 #include "simt/device.hpp"
 #include "tuner/command.hpp"
-#include "tuner/suite.hpp"
+#include "tuner/records/suite.hpp"
 
 namespace rnntune::tuner {
 namespace {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "tuner/measure.hpp"
+#include "tuner/measure/measure.hpp"
 
 namespace rnntune::tuner {
 namespace {
