@@ -118,7 +118,7 @@ HWY_INLINE std::int64_t multiply_chains(const Operands& o, std::int64_t depth,
 }
 
 // The one loop of a tile: a tile's kernel inlines it once, since every copy costs compile time and
-// instruction cache.
+// instruction cache. Four k at a time, unrolled: a nested loop of four was 3% slower.
 template <int kRows, int kVectors>
 HWY_INLINE void multiply(const Operands& o, std::int64_t depth, V (&acc)[kRows][kVectors],
                          Prefetch& prefetch) {
@@ -130,11 +130,14 @@ HWY_INLINE void multiply(const Operands& o, std::int64_t depth, V (&acc)[kRows][
     k = multiply_chains<kRows, kVectors, kChains>(o, depth, acc, prefetch);
     for (; k < depth; ++k) multiply_one<kRows, kVectors>(o, k, acc);
   } else {
-    while (k < depth) {
+    Operands at = o;
+    for (; k + 4 <= depth; k += 4) {
       prefetch.next();
-      for (const std::int64_t end = k + 4 < depth ? k + 4 : depth; k < end; ++k)
-        multiply_one<kRows, kVectors>(o, k, acc);
+      RNNTUNE_UNROLL for (int i = 0; i < 4; ++i) multiply_one<kRows, kVectors>(at, i, acc);
+      at.a += 4 * at.k_stride;
+      at.b += 4 * at.b_stride;
     }
+    for (int i = 0; k + i < depth; ++i) multiply_one<kRows, kVectors>(at, i, acc);
   }
 }
 
