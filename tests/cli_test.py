@@ -170,12 +170,17 @@ class Commands(CommandTest):
         device = shown["devices"][0]
         self.assertEqual(device["backend"], "cpu")
         self.assertNotIn("limits", device)
-        measured = json.loads(self.run_it("devices", "--measure", "--json").stdout)["devices"][0]
+        done = self.run_it("devices", "--measure", "--json")
+        measured = json.loads(done.stdout)["devices"][0]
         for row in measured["limits"]:
             self.assertGreater(row["fma_peak_f32_gflops"], 0)
             self.assertGreater(min(p["gbytes_per_s"] for p in row["read_bandwidth"]), 0)
         again = json.loads(self.run_it("devices", "--json").stdout)["devices"][0]
-        self.assertEqual(again["limits"], measured["limits"])
+        if "not cached" in done.stderr:  # other tests had the cores
+            self.assertIn("other work had the cores", done.stderr)
+            self.assertNotIn("limits", again)
+        else:
+            self.assertEqual(again["limits"], measured["limits"])
 
     def test_space(self):
         done = self.run_it("space", "--problem", TINY, "--json")

@@ -256,7 +256,11 @@ void Session::rerun(Search& search, const std::vector<const Record*>& order, Fin
   if (!result.ok()) return progress_.say(search.named.name + ": " + result.error().message);
   const Comparison& times = result->comparison;
   const Contender& winner = racers[result->winner];
+  // The entry is made from its record.
   if (!search.tried.contains(to_string(winner.config))) try_config(search, winner.config);
+  if (!timed(record_of_config(search.records, winner.config))) {
+    return progress_.say(to_string(winner.config) + " won the race and failed when it was tried");
+  }
   final.config = winner.config;
   final.time_us = to_time_us(times.timings[result->winner]);
   for (const std::size_t i : result->tied) {
