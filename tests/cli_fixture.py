@@ -23,10 +23,20 @@ class CommandTest(unittest.TestCase):
                         XDG_DATA_HOME=str(self.cwd / "data"), OMP_WAIT_POLICY="passive")
 
     def run_it(self, *args, code=0):
-        done = subprocess.run([PROGRAM, *args], cwd=self.cwd, env=self.env, text=True,
-                              capture_output=True, timeout=240)
+        done = self.run_once(*args)
+        # The checker itself, at the exit of one of some fifty processes that had many threads.
+        if "LeakSanitizer has encountered a fatal error" in done.stderr:
+            self.without_leak_check()
+            done = self.run_once(*args)
         self.assertEqual(done.returncode, code, f"{args}: {done.stdout}{done.stderr}")
         return done
+
+    def run_once(self, *args):
+        return subprocess.run([PROGRAM, *args], cwd=self.cwd, env=self.env, text=True,
+                              capture_output=True, timeout=240)
+
+    def without_leak_check(self):
+        self.env["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 
     def refused(self, *args, says):
         done = self.run_it(*args, code=2)

@@ -14,9 +14,9 @@ import unittest
 
 RNNTUNE, TRAIN = (str(pathlib.Path(path).resolve()) for path in sys.argv[1:3])
 SCHEMA_TEST = pathlib.Path(__file__).resolve().parent / "schema_test.py"
-PROBLEM = "lstm:L1,T16,B32,I1,H24,f32"
-NEIGHBOUR = "lstm:L1,T16,B48,I1,H24,f32"
-STRANGER = "lstm:L1,T16,B32,I9,H24,f32"
+PROBLEM = "lstm:L1,T8,B16,I1,H16,f32"
+NEIGHBOUR = "lstm:L1,T8,B24,I1,H16,f32"
+STRANGER = "lstm:L1,T8,B16,I9,H16,f32"
 
 
 class DatabaseUse(unittest.TestCase):
@@ -25,7 +25,9 @@ class DatabaseUse(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         cls.path = pathlib.Path(cls.folder.name)
         cls.environment = {**os.environ, "RNNTUNE_DATABASES": "", "XDG_DATA_HOME": cls.folder.name,
-                           "XDG_CACHE_HOME": cls.folder.name}
+                           "XDG_CACHE_HOME": cls.folder.name,
+                           # See cli_fixture.py.
+                           "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
         cls.tuned = cls.run_in(RNNTUNE, "tune", "--problem", PROBLEM, "--evaluations", "4",
                                "--budget", "5", "--against", "onednn", "--db", "good.json")
 
@@ -40,7 +42,7 @@ class DatabaseUse(unittest.TestCase):
 
     def explained(self, database, problem=PROBLEM):
         """The explanation's line; whatever the rung, training must work."""
-        done = self.run_in(TRAIN, "--db", database, "--problem", problem)
+        done = self.run_in(TRAIN, "--db", database, "--problem", problem, "--steps", "300")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stdout.splitlines()[0]
 

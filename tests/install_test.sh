@@ -23,7 +23,7 @@ library=$(find "$root" -name librnntune.so)
 # shellcheck disable=SC2046,SC2086
 $CXX -std=c++20 $CXXFLAGS "$source/examples/train.cpp" $(pkg-config --cflags --libs rnntune) \
   -o "$root/train"
-LD_LIBRARY_PATH=${library%/*} "$root/train"
+LD_LIBRARY_PATH=${library%/*} "$root/train" --problem lstm:L1,T8,B16,I1,H16,f32 --steps 300
 
 readelf -d "$library" | grep -q 'SONAME.*\[librnntune\.so\.[0-9]*\]' || fail "no SONAME"
 exported=$(nm -D --defined-only --format=posix "$library" | cut -d ' ' -f 1)

@@ -26,5 +26,6 @@ grep -qxF tuner/rnntune <<<"$inputs" || fail "the target product does not build 
 # shellcheck disable=SC2086
 $CXX -std=c++20 $CXXFLAGS -I "$source/kernels/include" "$source/examples/train.cpp" \
   -L "$build/kernels" -lrnntune -o "$scratch/train"
-LD_LIBRARY_PATH=$build/kernels "$scratch/train" >"$scratch/log" ||
+LD_LIBRARY_PATH=$build/kernels "$scratch/train" --problem lstm:L1,T8,B16,I1,H16,f32 --steps 300 \
+  >"$scratch/log" ||
   fail "$(tail -n 1 "$scratch/log")"

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -104,10 +105,10 @@ Rate bandwidth(const LimitKernels& kernels, int threads, std::size_t bytes) {
     part.reset(static_cast<float*>(std::aligned_alloc(256, bytes)));
     if (!part) throw std::bad_alloc();
   }
-  // Each thread touches its part first, so that it lies in the thread's own memory.
+  // Each thread touches its part first, so that it lies in the thread's own memory. The byte makes
+  // floats of an ordinary size.
   cpu::run_team(threads, [&](const cpu::Member& member) {
-    float* part = data[static_cast<std::size_t>(member.id)].get();
-    std::fill(part, part + count, 1.0f);
+    std::memset(data[static_cast<std::size_t>(member.id)].get(), 0x3f, bytes);
   });
   std::vector<float> sinks(static_cast<std::size_t>(threads) * 64);
   const auto work = [&](int id, std::int64_t rounds) {
@@ -123,7 +124,7 @@ std::vector<std::size_t> working_sets(const DeviceInfo& device, int threads) {
   const std::int64_t l2 = std::max<std::int64_t>(device.l2_bytes, 4 * l1);
   const std::int64_t l3 = device.l3_bytes / threads;
   std::vector<std::size_t> sizes;
-  for (const std::int64_t bytes : {l1 / 2, l2 / 2, l3 / 2, std::max(4 * l3, 8 * l2)}) {
+  for (const std::int64_t bytes : {l1 / 2, l2 / 2, l3 / 2, std::max(2 * l3, 8 * l2)}) {
     const auto grain = static_cast<std::int64_t>(kGrain * sizeof(float));
     const std::int64_t whole = bytes / grain * grain;
     if (whole > 0 && (sizes.empty() || whole > static_cast<std::int64_t>(sizes.back()))) {
